@@ -1,0 +1,31 @@
+# Two commands do all the set-up on a fresh machine.
+#
+#   make demo    install, train the default recipe, show what it can do
+#   make test    install with the test extras, check format, lint, types, and run the tests
+
+PYTHON ?= python3
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: demo test clean
+
+demo: .venv/installed
+	.venv/bin/abacist train add
+
+test: .venv-test/installed
+	.venv-test/bin/ruff format --check .
+	.venv-test/bin/ruff check .
+	.venv-test/bin/mypy
+	.venv-test/bin/pytest
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+.venv-test/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-test
+	.venv-test/bin/pip install --quiet --constraint constraints.txt --editable ".[test]"
+	touch $@
+
+clean:
+	rm -rf .venv .venv-test

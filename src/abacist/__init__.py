@@ -1,0 +1,40 @@
+"""abacist trains small transformers on arithmetic, proves how well they calculate, and shows how.
+
+    >>> import abacist
+    >>> run = abacist.train("add", seed=0)
+    >>> run.solve(["12+34"])[0].answer
+    '46'
+    >>> run.prove().certified
+    True
+
+Names are loaded when first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from abacist.api import train as train
+    from abacist.errors import AbacistError as AbacistError
+    from abacist.recipes import RECIPES as RECIPES
+    from abacist.runs.run import Run as Run
+    from abacist.runs.run import load as load
+
+__version__ = "0.1.0"
+__all__ = ["RECIPES", "AbacistError", "Run", "load", "train"]
+
+_HOMES = {
+    "AbacistError": "abacist.errors",
+    "RECIPES": "abacist.recipes",
+    "Run": "abacist.runs.run",
+    "load": "abacist.runs.run",
+    "train": "abacist.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'abacist' has no attribute {name!r}")

@@ -1,0 +1,71 @@
+"""The command `abacist`.
+
+    abacist train add --seed 1 --model.width 64
+    abacist solve latest 12+34
+
+One module a command. Each has `run(arguments) -> exit code` and is imported only when asked for,
+so that `abacist --help` needs neither torch nor matplotlib. Exit codes: 0 fine, 1 failed,
+2 the user can put it right, 130 interrupted.
+"""
+
+import importlib
+import os
+import sys
+import warnings
+from typing import Any
+
+from abacist import __version__
+from abacist.errors import AbacistError, UserError, nearest
+
+COMMANDS = {
+    "train": "train a recipe, score it and try to prove it right",
+    "solve": "let a trained model solve problems",
+    "score": "exact match by number of digits, with intervals",
+    "prove": "certify that a model is right on problems of every length",
+    "recipes": "list the recipes, or show one with all its settings",
+}
+
+_DESCRIPTION = """\
+abacist trains small transformers on arithmetic, proves how well they calculate, and shows how.
+
+usage: abacist COMMAND [...]      abacist COMMAND --help explains one
+
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader, such as head, has seen enough. Python would complain again on closing.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("abacist: interrupted", file=sys.stderr)
+        return 130
+    except AbacistError as error:
+        print(f"abacist: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UserError) else 1
+    return code
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(_DESCRIPTION + "".join(f"  {name:9}{text}\n" for name, text in COMMANDS.items()))
+        return 0
+    if arguments[0] == "--version":
+        print(f"abacist {__version__}")
+        return 0
+    name, *rest = arguments
+    if name not in COMMANDS:
+        raise UserError(f"unknown command {name!r}: {nearest(name, COMMANDS)}")
+    warnings.showwarning = _show_warning
+    code: int = importlib.import_module(f"abacist.cli.{name}").run(rest)
+    return code
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"abacist: warning: {message}", file=sys.stderr)

@@ -1,0 +1,68 @@
+"""Reading a command's arguments: argparse with errors of one line."""
+
+import argparse
+from typing import NoReturn
+
+from abacist.errors import UserError, nearest
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that raises `UserError`, and suggests the nearest option to a wrong one."""
+
+    def __init__(self, command: str, description: str, epilog: str = "") -> None:
+        super().__init__(
+            prog=f"abacist {command}",
+            description=description,
+            epilog=epilog,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing usage."""
+        raise UserError(f"{message}. Type {self.prog} --help for what it takes.")
+
+    def parse(self, arguments: list[str]) -> argparse.Namespace:
+        """Parse all arguments; an option that does not exist is refused with the nearest one."""
+        parsed, unknown = self.parse_known_args(arguments)
+        if unknown:
+            raise UserError(
+                f"unknown argument {unknown[0]!r} to {self.prog}: "
+                f"{nearest(unknown[0].partition('=')[0], self.known_options())}"
+            )
+        return parsed
+
+    def known_options(self) -> list[str]:
+        """Every option that can be typed."""
+        return [option for option in self._option_string_actions if option.startswith("--")]
+
+    def add_run(self) -> None:
+        """The positional argument of commands that take a trained run."""
+        self.add_argument(
+            "run", metavar="RUN", help="a run directory, or latest for the newest one under runs/"
+        )
+
+    def add_json(self) -> None:
+        """The option of commands whose output other programs read."""
+        self.add_argument("--json", action="store_true", help="print JSON and nothing else")
+
+
+def whole_number(low: int) -> "_WholeNumber":
+    """An argument type: a whole number of at least `low`."""
+    return _WholeNumber(low)
+
+
+class _WholeNumber:
+    def __init__(self, low: int) -> None:
+        self.low = low
+
+    def __call__(self, text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = self.low - 1
+        if value < self.low:
+            raise argparse.ArgumentTypeError(
+                f"must be a whole number from {self.low} up, got {text!r}"
+            )
+        return value

@@ -1,0 +1,74 @@
+"""How scorecards, certificates and solutions look on a terminal."""
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from abacist.evaluation.certificate import Certificate
+from abacist.evaluation.scorecard import Scorecard
+from abacist.evaluation.solving import Solution
+from abacist.intervals import percent
+
+_LONGEST_SHOWN = 60
+
+
+def console() -> Console:
+    """Standard output; plain where it is no terminal or NO_COLOR is set."""
+    return Console(highlight=False)
+
+
+def scorecard(card: Scorecard) -> Table:
+    """Rows of exact match with n and interval."""
+    table = Table(title="Exact match on test problems", title_justify="left", box=box.SIMPLE_HEAD)
+    for name in ("problems", "exact match", "errors", "n", "95% interval", "margin"):
+        table.add_column(name, justify="left" if name == "problems" else "right", no_wrap=True)
+    kind = None
+    for row in card.rows:
+        if kind not in (None, row.kind):
+            table.add_section()
+        kind = row.kind
+        match = row.exact_match
+        if match is None or match.value is None or match.interval is None:
+            table.add_row(row.name, "–", "–", "0", row.note or "–", "–")
+            continue
+        low, high = match.interval
+        margin = "–" if row.smallest_margin is None else f"{row.smallest_margin:.2f}"
+        table.add_row(
+            row.name,
+            Text(percent(match.value), style="green" if not match.errors else "red"),
+            f"{match.errors:,}",
+            f"{match.n:,}",
+            f"{percent(low)} – {percent(high)}",
+            margin,
+        )
+    return table
+
+
+def certificate(outcome: Certificate) -> Text:
+    """What was proved, in a few lines."""
+    if not outcome.certified:
+        text = Text.assemble(("NOT CERTIFIED: ", "bold red"), outcome.reason)
+        if outcome.counterexample is not None:
+            text.append(f"\n  a problem it gets wrong: {short(outcome.counterexample)}")
+        return text
+    return Text.assemble(
+        ("CERTIFIED: ", "bold green"),
+        outcome.reason,
+        f"\n  {outcome.neighbourhoods:,} neighbourhoods checked, {outcome.wrong} wrong, "
+        f"smallest margin {outcome.smallest_margin:.2f} logits "
+        f"(float32 rounds by {outcome.rounding_error:.0e}), {outcome.seconds:.1f} s",
+    )
+
+
+def short(solution: Solution) -> str:
+    """A solution with very long numbers cut in the middle."""
+    text = str(solution)
+    words = text.replace("+", " + ").replace("=", " = ").split(" ")
+    return " ".join(_cut(word) for word in words)
+
+
+def _cut(word: str) -> str:
+    if len(word) <= _LONGEST_SHOWN:
+        return word
+    return f"{word[:24]}…{word[-24:]} ({len(word):,} digits)"

@@ -1,0 +1,50 @@
+"""`abacist solve`: let a trained model solve problems."""
+
+import json
+import re
+import sys
+
+from abacist.cli.arguments import Parser
+from abacist.errors import ProblemError
+
+
+def run(arguments: list[str]) -> int:
+    """Exit code 0 when all answers are right, 1 when any is wrong."""
+    parser = Parser(
+        "solve", "Let a trained model solve problems, token by token, and check its answers."
+    )
+    parser.add_run()
+    parser.add_argument(
+        "problems",
+        nargs="*",
+        metavar="PROBLEM",
+        help="such as 12+34; without any, one a line from standard input",
+    )
+    parser.add_json()
+    # Something like -3+4 is a problem to complain about, not an option.
+    signed = [word for word in arguments if re.match(r"-[0-9.(]", word)]
+    parsed = parser.parse([word for word in arguments if word not in signed])
+    problems = [*parsed.problems, *signed] or _from_standard_input()
+
+    from abacist.cli.progress import Ticker
+    from abacist.runs.run import load
+
+    trained = load(parsed.run)
+    with Ticker("solving") as ticker:
+
+        def report(solved: int, written: int) -> None:
+            ticker.update(solved, len(problems), f"{written:,} digits of the next ones written")
+
+        solutions = trained.solve(problems, report)
+    for solution in solutions:
+        print(json.dumps(solution.to_json()) if parsed.json else solution)
+    return 0 if all(solution.correct for solution in solutions) else 1
+
+
+def _from_standard_input() -> list[str]:
+    if sys.stdin.isatty():
+        print("One problem a line, such as 12+34; Ctrl-D ends.", file=sys.stderr)
+    problems = sys.stdin.read().splitlines()
+    if not problems:
+        raise ProblemError("no problem given. Type one such as 12+34, or send one a line.")
+    return problems

@@ -1,0 +1,205 @@
+"""`abacist train`: train a recipe, score it and try to prove it right."""
+
+import argparse
+import json
+import random
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from abacist import recipes
+from abacist.cli.arguments import Parser, whole_number
+from abacist.configuration import override, settings
+from abacist.errors import ConfigurationError, UserError
+from abacist.recipes.recipe import Recipe
+
+if TYPE_CHECKING:
+    from abacist.runs.run import Run
+    from abacist.training.loop import Record
+
+
+def run(arguments: list[str]) -> int:
+    """Exit code 0 when trained, whatever the score."""
+    parser = _parser()
+    if "--help" in arguments or "-h" in arguments:
+        named = next((a for a in arguments if a in recipes.RECIPES), "add")
+        parser.epilog = _settings_help(named)
+    changes, options = _split_off_settings(arguments)
+    parsed = parser.parse(options)
+    trained = _resume(parsed, changes) if parsed.resume else _start(parsed, changes)
+    if isinstance(trained, int):
+        return trained
+    if parsed.train_only:
+        _announce(parsed.json, trained, {})
+        return 0
+    return _evaluate(parsed.json, trained)
+
+
+def _parser() -> Parser:
+    parser = Parser("train", "Train a recipe, score it and try to prove it right.")
+    parser.add_argument(
+        "recipe", nargs="?", metavar="RECIPE", help="a name from abacist recipes (default: add)"
+    )
+    parser.add_argument("--out", metavar="DIR", help="run directory (default: a new one in runs/)")
+    parser.add_argument("--seed", type=whole_number(0), default=0, metavar="N", help="default: 0")
+    parser.add_argument(
+        "--threads", type=whole_number(1), metavar="N", help="default: the fastest, by timing"
+    )
+    parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    parser.add_argument("--overwrite", action="store_true", help="replace the run in --out")
+    parser.add_argument("--train-only", action="store_true", help="neither score nor prove")
+    parser.add_json()
+    return parser
+
+
+def _settings_help(name: str) -> str:
+    lines = [f"settings of the recipe {name}, with their values:"]
+    for setting in settings(recipes.find(name)):
+        if setting.name == "name":
+            continue
+        lines.append(f"  --{setting.name} {setting.typed}")
+        lines.append(f"      {setting.help}")
+    return "\n".join(lines)
+
+
+def _split_off_settings(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
+    """Settings (`--model.width 64` or `--model.width=64`) by dotted name, and all other arguments."""
+    changes: dict[str, str] = {}
+    others: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        option, equals, value = word.partition("=")
+        if not option.startswith("--") or "." not in option:
+            others.append(word)
+            continue
+        if not equals:
+            try:
+                value = next(words)
+            except StopIteration:
+                raise UserError(f"{option} needs a value behind it.") from None
+        changes[option.removeprefix("--")] = value
+    return changes, others
+
+
+def _start(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | int":
+    recipe = override(recipes.find(parsed.recipe or "add"), changes)
+    from abacist.runs import directory, training
+
+    path = Path(parsed.out) if parsed.out else directory.new_path(recipe.name)
+    return _observed(
+        recipe,
+        path,
+        lambda observer: training.start(
+            recipe, path, parsed.seed, parsed.threads, parsed.overwrite, observer
+        ),
+    )
+
+
+def _resume(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | int":
+    if changes or parsed.recipe or parsed.overwrite or parsed.threads:
+        raise ConfigurationError(
+            "--resume goes on with the settings in run.json. Type "
+            f"abacist train --resume --out {parsed.out or 'latest'}, without others."
+        )
+    from abacist.runs import directory, training
+    from abacist.runs.run import read_recipe
+
+    found = directory.find(parsed.out or "latest")
+    recipe, _ = read_recipe(found)
+    return _observed(recipe, found.path, lambda observer: training.resume(found.path, observer))
+
+
+def _observed(recipe: Recipe, path: Path, carry_out) -> "Run | int":  # type: ignore[no-untyped-def]
+    """Train with progress shown; on Ctrl-C say how to go on."""
+    from abacist.cli.progress import Ticker
+    from abacist.intervals import percent
+    from abacist.training.loop import Observer, TrainingInterrupted
+
+    total = recipe.training.num_steps
+
+    class Shown(Observer):
+        latest = ""
+
+        def __init__(self, ticker: Ticker) -> None:
+            self.ticker = ticker
+
+        def on_start(self, parameters: int, threads: int, step: int) -> None:
+            begun = f", from step {step:,}" if step else ""
+            self.ticker.say(
+                f"training {recipe.name} into {path}: {parameters:,} parameters, "
+                f"{threads} thread{'s' * (threads > 1)}{begun}"
+            )
+
+        def on_step(self, step: int, loss: float) -> None:
+            self.ticker.update(step, total, f"loss {loss:.4f}{self.latest}")
+
+        def on_record(self, record: "Record") -> None:
+            match = record.exact_match
+            value = "–" if match.value is None else percent(match.value)
+            speed = f"{record.problems_per_second:,.0f} problems/s"
+            self.latest = f", exact match {value}, {speed}"
+            left = record.seconds / record.step * (total - record.step)
+            self.ticker.say(
+                f"step {record.step:>6,} of {total:,}   loss {record.loss:.5f}   "
+                f"exact match {value} of {match.n:,} validation problems   {speed}   "
+                f"{record.seconds:.0f} s, {left:.0f} s left"
+            )
+
+    with Ticker("training") as ticker:
+        try:
+            trained: Run = carry_out(Shown(ticker))
+        except TrainingInterrupted as interruption:
+            ticker.say(
+                f"abacist: {interruption}; saved. "
+                f"Go on with: abacist train --resume --out {shlex.quote(str(path))}"
+            )
+            return 130
+    return trained
+
+
+def _evaluate(as_json: bool, trained: "Run") -> int:
+    from abacist.cli import show
+    from abacist.cli.score import scored
+
+    card = scored(trained, None)
+    certificate = trained.prove()
+    if as_json:
+        _announce(
+            True, trained, {"scorecard": card.to_json(), "certificate": certificate.to_json()}
+        )
+        return 0
+    console = show.console()
+    console.print(show.scorecard(card))
+    console.print("\nLong sums, written by the model digit by digit:")
+    digits = random.Random(trained.seed)
+    a, b = (str(digits.randrange(10**99, 10**100)) for _ in range(2))
+    for solution in trained.solve([f"{a}+{b}", "9" * 100 + "+1"]):
+        console.print(f"  {solution}", soft_wrap=True)
+    console.print()
+    console.print(show.certificate(certificate), soft_wrap=True)
+    _announce(False, trained, {})
+    return 0
+
+
+def _announce(as_json: bool, trained: "Run", results: dict[str, object]) -> None:
+    """Where the run is and what to do with it."""
+    path = shlex.quote(str(trained.path))
+    if as_json:
+        records = trained.directory.read_metrics()
+        data = {
+            "run": str(trained.path),
+            "recipe": trained.recipe.name,
+            "seed": trained.seed,
+            "parameters": trained.model.num_parameters,
+            "steps": trained.recipe.training.num_steps,
+            "seconds": records[-1]["seconds"] if records else None,
+        }
+        print(json.dumps(data | results))
+        return
+    print(f"\nThe run is in {path}")
+    if trained.directory.lengths_picture.exists():
+        print(f"Exact match by length, drawn: {path}/{trained.directory.lengths_picture.name}")
+    print("Next:")
+    print(f"  abacist solve {path} 12345678901234567890+98765432109876543210")
+    print(f"  abacist prove {path}")
+    print(f"  abacist score {path} --num-problems 10000")

@@ -1,0 +1,233 @@
+"""Frozen dataclass trees: described, changed by dotted name, written to and read from JSON.
+
+    >>> override(recipe, {"model.width": "64"}).model.width     # text, as typed on a command line
+    64
+    >>> override(recipe, {"model.widht": 64})
+    ConfigurationError: unknown setting 'model.widht': did you mean 'model.width'?
+
+One mechanism serves the command line, the Python interface and `run.json`, so that a setting
+has one name, one type and one explanation (the docstring under the field) everywhere.
+"""
+
+import ast
+import dataclasses
+import inspect
+import itertools
+import json
+import textwrap
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from abacist.errors import ConfigurationError, nearest
+
+Config = TypeVar("Config")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One leaf of a configuration tree."""
+
+    name: str
+    """Dotted path, as in `model.width`."""
+    annotation: Any
+    value: Any
+    help: str
+    named_values: Mapping[str, Any] | None
+    """Names that stand for a whole value, where the field offers them."""
+
+    def allowed(self) -> str:
+        """What may be typed, in words."""
+        if self.named_values is not None:
+            return "one of " + ", ".join(self.named_values)
+        return _allowed(self.annotation)
+
+    @property
+    def typed(self) -> str:
+        """The present value, as it would be typed."""
+        for name, value in (self.named_values or {}).items():
+            if value == self.value:
+                return name
+        if isinstance(self.value, tuple):
+            return ",".join(map(str, self.value))
+        if self.value is None or isinstance(self.value, bool):
+            return str(self.value).lower()
+        return str(self.value)
+
+
+def settings(config: Any, prefix: str = "") -> Iterator[Setting]:
+    """All settings of a configuration, depth first in the order of their declaration."""
+    hints, documentation = _hints(type(config)), _field_documentation(type(config))
+    for field in dataclasses.fields(config):
+        name, value = prefix + field.name, getattr(config, field.name)
+        named = field.metadata.get("named_values")
+        if dataclasses.is_dataclass(value):
+            yield from settings(value, name + ".")
+            continue
+        yield Setting(name, hints[field.name], value, documentation.get(field.name, ""), named)
+        if _is_tuple_of_dataclasses(value):
+            for position, item in enumerate(value):
+                yield from settings(item, f"{name}.{position}.")
+
+
+def override(config: Config, changes: Mapping[str, Any]) -> Config:
+    """A copy of `config` with settings replaced by dotted name; text is parsed by the field's type.
+
+    All changes are applied together, so that settings which must agree can change in one call.
+    """
+    known = {setting.name: setting for setting in settings(config)}
+    tree: dict[str, Any] = {}
+    for name, value in changes.items():
+        if name not in known:
+            raise ConfigurationError(f"unknown setting {name!r}: {nearest(name, known)}")
+        *parents, leaf = name.split(".")
+        branch = tree
+        for parent in parents:
+            branch = branch.setdefault(parent, {})
+        branch[leaf] = _parse(known[name], value) if isinstance(value, str) else value
+    replaced: Config = _replace(config, tree)
+    return replaced
+
+
+def to_json(config: Any) -> Any:
+    """Plain dictionaries, lists, numbers and strings."""
+    if dataclasses.is_dataclass(config):
+        return {f.name: to_json(getattr(config, f.name)) for f in dataclasses.fields(config)}
+    if isinstance(config, tuple | list):
+        return [to_json(item) for item in config]
+    return config
+
+
+def from_json(annotation: Any, data: Any, name: str = "recipe") -> Any:
+    """The inverse of `to_json`, given the type; unknown, missing and ill-typed settings are refused."""
+    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
+        if not isinstance(data, dict):
+            raise ConfigurationError(f"{name} must be an object, got {data!r}.")
+        hints = _hints(annotation)
+        for key in data:
+            if key not in hints:
+                raise ConfigurationError(f"unknown setting {name}.{key}: {nearest(key, hints)}")
+        for key in hints:
+            if key not in data:
+                raise ConfigurationError(f"{name}.{key} is missing.")
+        values = {k: from_json(hints[k], v, f"{name}.{k}") for k, v in data.items()}
+        return annotation(**values)
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is tuple and isinstance(data, list):
+        if arguments[-1] is Ellipsis:
+            return tuple(from_json(arguments[0], item, name) for item in data)
+        if len(arguments) == len(data):
+            return tuple(from_json(a, item, name) for a, item in zip(arguments, data, strict=True))
+    if origin in (types.UnionType, typing.Union):
+        if data is None and type(None) in arguments:
+            return None
+        (only,) = (a for a in arguments if a is not type(None))
+        return from_json(only, data, name)
+    if origin is typing.Literal and data in arguments:
+        return data
+    if annotation is float and type(data) in (int, float):
+        return float(data)
+    if annotation in (int, str, bool) and type(data) is annotation:
+        return data
+    raise ConfigurationError(f"{name} must be {_allowed(annotation)}, got {json.dumps(data)}.")
+
+
+def _replace(value: Any, tree: Mapping[str, Any]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(
+            _replace(item, tree[str(position)]) if str(position) in tree else item
+            for position, item in enumerate(value)
+        )
+    return dataclasses.replace(
+        value,
+        **{
+            key: _replace(getattr(value, key), new) if isinstance(new, dict) else new
+            for key, new in tree.items()
+        },
+    )
+
+
+def _parse(setting: Setting, text: str) -> Any:
+    if setting.named_values is not None and text in setting.named_values:
+        return setting.named_values[text]
+    try:
+        if setting.named_values is not None:
+            raise ValueError
+        return _parse_as(setting.annotation, text)
+    except ValueError:
+        raise ConfigurationError(
+            f"{setting.name} must be {setting.allowed()}, got {text!r}. "
+            f"Try --{setting.name} {setting.typed}."
+        ) from None
+
+
+def _parse_as(annotation: Any, text: str) -> Any:
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (types.UnionType, typing.Union):
+        if text == "none":
+            return None
+        (only,) = (a for a in arguments if a is not type(None))
+        return _parse_as(only, text)
+    if origin is typing.Literal:
+        for choice in arguments:
+            if str(choice) == text:
+                return choice
+        raise ValueError
+    if origin is tuple:
+        parts = text.split(",") if text else []
+        if arguments[-1] is Ellipsis:
+            return tuple(_parse_as(arguments[0], part) for part in parts)
+        if len(parts) != len(arguments):
+            raise ValueError
+        return tuple(_parse_as(a, part) for a, part in zip(arguments, parts, strict=True))
+    if annotation is bool:
+        if text not in ("true", "false"):
+            raise ValueError
+        return text == "true"
+    if annotation in (int, float, str):
+        return annotation(text)
+    raise ValueError
+
+
+def _allowed(annotation: Any) -> str:
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (types.UnionType, typing.Union):
+        return " or ".join("none" if a is type(None) else _allowed(a) for a in arguments)
+    if origin is typing.Literal:
+        return "one of " + ", ".join(str(a) for a in arguments)
+    if origin is tuple:
+        if arguments[-1] is Ellipsis:
+            return f"a list, each {_allowed(arguments[0])}, with commas between"
+        return f"{len(arguments)} values with a comma between, each {_allowed(arguments[0])}"
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}.get(
+        annotation, "a value"
+    )
+
+
+def _is_tuple_of_dataclasses(value: Any) -> bool:
+    return isinstance(value, tuple) and any(dataclasses.is_dataclass(item) for item in value)
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    names = [field.name for field in dataclasses.fields(cls)]
+    hints = typing.get_type_hints(cls)
+    return {name: hints[name] for name in names}
+
+
+def _field_documentation(cls: type) -> dict[str, str]:
+    """The string literal under each field, which is where this package explains a setting."""
+    body = typing.cast(
+        ast.ClassDef, ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    ).body
+    documentation = {}
+    for statement, following in itertools.pairwise(body):
+        if (
+            isinstance(statement, ast.AnnAssign)
+            and isinstance(statement.target, ast.Name)
+            and isinstance(following, ast.Expr)
+            and isinstance(following.value, ast.Constant)
+        ):
+            documentation[statement.target.id] = inspect.cleandoc(str(following.value.value))
+    return documentation

@@ -1,0 +1,1 @@
+"""Where problems come from: splits that cannot leak, and streams of batches."""

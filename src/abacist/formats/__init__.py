@@ -1,0 +1,1 @@
+"""How problems are written: formats turn problems into annotated tokens and read answers back."""

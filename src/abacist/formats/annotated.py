@@ -1,0 +1,67 @@
+"""Annotated tokens: what a format tells the model, the loss, the scorecard and the pictures.
+
+The line of `12+34=` in the reversed format:
+
+    token    <start>  2   1   +   4   3   =   6   4  <end>
+    place      -2     1   2  -1   1   2   0   1   2    3
+    field    start   a   a  op   b   b  =  answer … answer
+    target                                    x   x    x
+"""
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+import torch
+from torch import Tensor
+
+EVERYWHERE = -2
+"""The place of a token that stands in every column: whoever looks at a column sees it."""
+NO_PLACE = -1
+"""The place of a token that stands in no column."""
+ANCHOR = 0
+"""The place of the token before the first column of an answer."""
+
+
+class Field(IntEnum):
+    """Which part of the line a token belongs to. Operands are OPERAND, OPERAND + 1, …"""
+
+    PADDING = 0
+    START = 1
+    OPERATOR = 2
+    EQUALS = 3
+    ANSWER = 4
+    OPERAND = 8
+
+
+@dataclass(frozen=True)
+class AnnotatedTokens:
+    """A batch of lines. All tensors have shape (B, T); lines are padded on the right."""
+
+    ids: Tensor
+    """int64 token ids."""
+    place: Tensor
+    """int64: 1 for a units digit, 2 for tens, …; or ANCHOR, NO_PLACE, EVERYWHERE."""
+    field: Tensor
+    """int64 values of `Field`."""
+    target: Tensor
+    """bool: the model must predict this token from the ones before it."""
+
+    @property
+    def index(self) -> Tensor:
+        """int64 (B, T): where in its line each token stands; -1 for padding."""
+        positions = torch.arange(self.ids.shape[1], device=self.ids.device)
+        return torch.where(self.field == Field.PADDING, -1, positions)
+
+    @property
+    def lengths(self) -> Tensor:
+        """int64 (B,): how many tokens each line has."""
+        return (self.field != Field.PADDING).sum(dim=1)
+
+    def __getitem__(self, key: slice | Tensor | tuple[slice, slice]) -> "AnnotatedTokens":
+        return replace(
+            self,
+            ids=self.ids[key],
+            place=self.place[key],
+            field=self.field[key],
+            target=self.target[key],
+        )

@@ -1,0 +1,36 @@
+"""Reach: which tokens can influence a logit."""
+
+from abacist.models.config import ModelConfig
+
+
+def obstacle_to_finite_reach(config: ModelConfig) -> str | None:
+    """Why a logit of such a model may depend on arbitrarily much of its line; None if it cannot.
+
+    Reach is finite, and the same wherever in a number a token stands, when every token sees a
+    bounded set of others, chosen by differences of place alone, and is told nothing else.
+    """
+    remedy = "Train with --model.positions place-relative."
+    for scheme in config.positions:
+        if scheme.encoding == "learned":
+            return (
+                f"its learned encoding tells every token its absolute {scheme.coordinate}, "
+                f"so no finite set of cases covers all lengths. {remedy}"
+            )
+        if scheme.coordinate == "index":
+            return (
+                "its relative encoding counts tokens of the line, whose distances grow with "
+                f"the numbers. {remedy}"
+            )
+    if not any(scheme.window for scheme in config.positions):
+        return (
+            "none of its position schemes has a window, so every token sees the whole line. "
+            f"{remedy}"
+        )
+    return None
+
+
+def reach_in_places(config: ModelConfig) -> tuple[int, int]:
+    """How many places below and above a token's own can influence it through all layers."""
+    windows = [scheme.window for scheme in config.positions if scheme.window is not None]
+    low, high = max(w[0] for w in windows), min(w[1] for w in windows)
+    return -low * config.num_layers, high * config.num_layers

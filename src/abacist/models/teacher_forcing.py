@@ -1,0 +1,70 @@
+"""One pass over whole lines: every answer token predicted from the correct tokens before it.
+
+Greedy generation writes exactly the right answer if and only if every answer token is the
+arg-max here, so one pass serves the loss, exact match and the margins alike.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from abacist.formats.annotated import AnnotatedTokens
+from abacist.models.coordinates import Coordinates
+from abacist.models.transformer import Path, Transformer
+
+IGNORED = -100
+"""Label of a token that is not to be predicted: what torch's cross entropy leaves out."""
+
+
+@dataclass(frozen=True)
+class Forced:
+    """Predictions and what they should be; A is the number of tokens that predict."""
+
+    logits: Tensor
+    """(B, A, V)"""
+    labels: Tensor
+    """int64 (B, A): the right token, or IGNORED."""
+
+    def right_tokens(self) -> Tensor:
+        """bool (B, A): predicted rightly, or nothing to predict."""
+        return (self.logits.argmax(dim=-1) == self.labels) | (self.labels == IGNORED)
+
+    def margins(self) -> Tensor:
+        """(B, A): right logit minus the best wrong one; infinite where nothing is to predict.
+
+        Positive exactly where the prediction is right.
+        """
+        ignored = self.labels == IGNORED
+        label = self.labels.clamp(min=0).unsqueeze(-1)
+        right = self.logits.gather(-1, label).squeeze(-1)
+        best_wrong = self.logits.scatter(-1, label, -torch.inf).amax(dim=-1)
+        return torch.where(ignored, torch.inf, right - best_wrong)
+
+
+def teacher_forced(
+    model: Transformer,
+    lines: AnnotatedTokens,
+    *,
+    equal_lengths: bool = False,
+    offset_seed: torch.Generator | None = None,
+    path: Path = "auto",
+) -> Forced:
+    """Run `lines` through the model. With `equal_lengths`, all lines share their coordinates."""
+    first = int(lines.target.long().argmax(dim=1).min()) - 1
+    labels = torch.where(lines.target, lines.ids, IGNORED)[:, first + 1 :]
+    seen = lines[:, :-1]
+    logits = model(seen.ids, coordinates_of(seen, equal_lengths), first, offset_seed, path)
+    return Forced(logits, labels)
+
+
+def coordinates_of(lines: AnnotatedTokens, equal_lengths: bool = False) -> Coordinates:
+    """The coordinates of annotated lines; one row of them when all lines have equal lengths.
+
+    Lines of equal operand lengths differ at most in padding at the very end, which a causal
+    model never sees from the tokens that predict.
+    """
+    if equal_lengths:
+        index = torch.arange(lines.ids.shape[1], device=lines.ids.device).unsqueeze(0)
+        return Coordinates(index, lines.place[:1])
+    return Coordinates(lines.index, lines.place)

@@ -1,0 +1,135 @@
+"""Which keys every query looks at.
+
+Two forms of the same thing: a *dense* view pairs each query with all T keys, a *windowed* view
+with the S keys that its window can hold, found by place. The second costs time and memory in
+proportion to the length of the line; both give the same attention.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from abacist.models import encodings
+from abacist.models.config import PositionScheme
+from abacist.models.coordinates import Coordinates
+
+
+@dataclass(frozen=True)
+class View:
+    """For every query, the keys it is paired with."""
+
+    columns: Tensor | None
+    """int64 (G, Q, S): the key columns of a windowed view; None pairs a query with all T."""
+    visible: Tensor
+    """bool (G, Q, S or T): whether the pair attends."""
+    buckets: list[Tensor]
+    """One int64 (G, Q, S or T) for each relative scheme."""
+
+
+class ColumnTable:
+    """Finds the columns of a line that hold a given coordinate value.
+
+    `table[g, v]` lists the columns whose value is v, in order, filled up with -1.
+    """
+
+    def __init__(self, values: Tensor, valid: Tensor, spare_rows: int = 0) -> None:
+        """`values` and `valid`: (G, T). `spare_rows`: values beyond the largest, for `append`."""
+        lines, num_tokens = values.shape
+        device = values.device
+        listed = valid & (values >= 0)
+        height = int(torch.where(listed, values, 0).max()) + 1 + spare_rows
+        # Unlisted tokens go to a row of their own, which stays out of every window.
+        row = torch.where(listed, values, height + 1)
+        order = row.argsort(dim=1, stable=True)
+        ordered = row.gather(1, order)
+        rank = torch.arange(num_tokens, device=device) - torch.searchsorted(ordered, ordered)
+        depth = int(torch.where(ordered <= height, rank, 0).max()) + 1
+        # Row `height` is blank: it answers for values outside the line.
+        self.table = torch.full((lines, height + 2, depth + 1), -1, device=device)
+        line = torch.arange(lines, device=device).unsqueeze(1)
+        self.table[line, ordered, rank.clamp(max=depth)] = order
+        self.table[:, height:] = -1
+        self.table[:, :, depth] = -1
+        self.height, self.num_used = height, (self.table >= 0).sum(dim=2)
+        everywhere = valid & (values == Coordinates.EVERYWHERE)
+        count = int(everywhere.sum(dim=1).max())
+        marked = everywhere.long().argsort(dim=1, descending=True, stable=True)[:, :count]
+        self.everywhere = torch.where(everywhere.gather(1, marked), marked, -1)
+
+    def find(self, values: Tensor, low: int, high: int) -> Tensor:
+        """Columns holding values + low … values + high, (G, Q, S), -1 where there is none.
+
+        Tokens that stand in every column come last. Queries without a place find only those.
+        """
+        offsets = torch.arange(low, high + 1, device=values.device)
+        rows = values.unsqueeze(-1) + offsets
+        outside = (values.unsqueeze(-1) < 0) | (rows < 0) | (rows >= self.height)
+        rows = torch.where(outside, self.height, rows)
+        line = torch.arange(self.table.shape[0], device=values.device).view(-1, 1, 1)
+        found = self.table[line, rows].flatten(2)
+        everywhere = self.everywhere.unsqueeze(1).expand(-1, values.shape[1], -1)
+        return torch.cat([found, everywhere], dim=2)
+
+    def append(self, values: Tensor, columns: Tensor) -> None:
+        """Add one token to every line: its value and its column, (G,) each."""
+        line = torch.arange(len(values), device=values.device)
+        row = torch.where((values >= 0) & (values < self.height), values, self.height)
+        rank = self.num_used[line, row]
+        listed = row < self.height
+        if bool((listed & (rank >= self.table.shape[2])).any()):
+            self.table = torch.nn.functional.pad(self.table, (0, 1), value=-1)
+        rank = rank.clamp(max=self.table.shape[2] - 1)
+        self.table[line, row, rank] = torch.where(listed, columns, -1)
+        self.num_used[line, row] += listed.long()
+
+
+def dense_view(schemes: list[PositionScheme], query: Coordinates, key: Coordinates) -> View:
+    """Every query paired with every key."""
+    query_index, key_index = query.index.unsqueeze(-1), key.index.unsqueeze(-2)
+    visible = (key_index <= query_index) & (key_index >= 0)
+    buckets = []
+    for scheme in schemes:
+        query_values = encodings.raw(scheme, query).unsqueeze(-1)
+        key_values = encodings.raw(scheme, key).unsqueeze(-2)
+        inside = encodings.inside_window(scheme, query_values, key_values)
+        if inside is not None:
+            visible = visible & (inside | (key_index == query_index))
+        buckets.append(encodings.buckets(scheme, query_values, key_values))
+    return View(None, visible, buckets)
+
+
+def windowed_view(
+    schemes: list[PositionScheme], query: Coordinates, key: Coordinates, table: ColumnTable
+) -> View:
+    """Every query paired with the keys that the first windowed scheme lets it see.
+
+    Key columns must be key indices, as they are wherever lines are padded on the right.
+    """
+    window = window_scheme(schemes)
+    if window is None or window.window is None:
+        raise ValueError("a windowed view needs a scheme with a window")
+    query_values = encodings.raw(window, query)
+    columns = table.find(query_values, *window.window)
+    # A window holds difference 0, so a query with a place finds itself; one without does not.
+    own = torch.where(query_values == Coordinates.NO_PLACE, query.index, -1)
+    columns = torch.cat([columns, own.unsqueeze(-1)], dim=2)
+    query_index = query.index.unsqueeze(-1)
+    visible = (columns >= 0) & (columns <= query_index)
+    columns = columns.clamp(min=0)
+    buckets = []
+    for scheme in schemes:
+        values = encodings.raw(scheme, key).unsqueeze(1).expand(-1, columns.shape[1], -1)
+        key_values = values.gather(2, columns)
+        scheme_query = encodings.raw(scheme, query).unsqueeze(-1)
+        if scheme is not window:
+            inside = encodings.inside_window(scheme, scheme_query, key_values)
+            if inside is not None:
+                visible = visible & (inside | (columns == query_index))
+        buckets.append(encodings.buckets(scheme, scheme_query, key_values))
+    return View(columns, visible, buckets)
+
+
+def window_scheme(schemes: list[PositionScheme]) -> PositionScheme | None:
+    """The scheme whose window bounds what a query can see, if there is one."""
+    return next((scheme for scheme in schemes if scheme.window is not None), None)

@@ -1,0 +1,1 @@
+"""Training: optimiser, schedule, the loop, checkpoints."""
