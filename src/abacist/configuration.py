@@ -77,6 +77,13 @@ def override(config: Config, changes: Mapping[str, Any]) -> Config:
 
     All changes are applied together, so that settings which must agree can change in one call.
     """
+    wholes = {s.name for s in settings(config) if s.named_values is not None}
+    # A whole value first: it decides which settings there are inside it.
+    config = _apply(config, {name: v for name, v in changes.items() if name in wholes})
+    return _apply(config, {name: v for name, v in changes.items() if name not in wholes})
+
+
+def _apply(config: Config, changes: Mapping[str, Any]) -> Config:
     known = {setting.name: setting for setting in settings(config)}
     tree: dict[str, Any] = {}
     for name, value in changes.items():

@@ -62,8 +62,10 @@ def _dispatch(arguments: list[str]) -> int:
     name, *rest = arguments
     if name not in COMMANDS:
         raise UserError(f"unknown command {name!r}: {nearest(name, COMMANDS)}")
-    warnings.showwarning = _show_warning
-    code: int = importlib.import_module(f"abacist.cli.{name}").run(rest)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = _show_warning
+        code: int = importlib.import_module(f"abacist.cli.{name}").run(rest)
     return code
 
 

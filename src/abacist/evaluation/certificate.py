@@ -225,15 +225,38 @@ def _listings(
 ) -> dict[bytes, list[_Contents]]:
     """Everything that every pattern may contain, grouped by pattern."""
     listings: dict[bytes, list[_Contents]] = {}
+    listed = set()
     for pattern in _patterns(model, format, rule):
-        contents = _contents(pattern, format, rule)
+        choices = _choices(pattern, rule)
+        signature = (pattern.key, choices.signature(pattern))
+        if signature in listed:
+            continue
+        listed.add(signature)
+        contents = _contents(pattern, choices, format, rule)
         if len(contents.target):
             listings.setdefault(pattern.key, []).append(contents)
     return listings
 
 
-def _contents(pattern: _Pattern, format: ReversedFormat, rule: ColumnRule) -> _Contents:
-    """All cases of one pattern that occur in a right line, by running the column rule."""
+@dataclass(frozen=True)
+class _Choices:
+    """What may vary within one pattern."""
+
+    variables: list[tuple[int, int]]
+    """The digits that matter, as (operand, column)."""
+    smallest: list[int]
+    """For each of them the smallest digit it may be: 1 where it leads a number of several."""
+    states: list[int]
+    """In which the rule may enter the lowest column."""
+
+    def signature(self, pattern: _Pattern) -> tuple[object, ...]:
+        """Equal for patterns of equal key that may contain the very same."""
+        top, bottom = pattern.query_place, pattern.lowest_column
+        relative = tuple((operand, column - top) for operand, column in self.variables)
+        return relative, tuple(self.smallest), tuple(self.states), bottom - top
+
+
+def _choices(pattern: _Pattern, rule: ColumnRule) -> _Choices:
     bottom, target_column = pattern.lowest_column, pattern.query_place + 1
     visible = {
         (field - Field.OPERAND, place)
@@ -247,11 +270,17 @@ def _contents(pattern: _Pattern, format: ReversedFormat, rule: ColumnRule) -> _C
         for column in range(bottom, min(target_column, length) + 1)
     }
     variables = sorted(visible | deciding, key=lambda variable: (variable[1], variable[0]))
-    domains = [
-        torch.arange(1 if 1 < column == pattern.lengths[operand] else 0, 10)
-        for operand, column in variables
-    ]
-    domains.append(torch.tensor(_entering_states(rule, pattern.lengths, bottom)))
+    smallest = [1 if 1 < column == pattern.lengths[operand] else 0 for operand, column in variables]
+    return _Choices(variables, smallest, _entering_states(rule, bottom))
+
+
+def _contents(
+    pattern: _Pattern, choices: _Choices, format: ReversedFormat, rule: ColumnRule
+) -> _Contents:
+    """All cases of one pattern that occur in a right line, by running the column rule."""
+    bottom, target_column = pattern.lowest_column, pattern.query_place + 1
+    variables = choices.variables
+    domains = [torch.arange(low, 10) for low in choices.smallest] + [torch.tensor(choices.states)]
     num_cases = 1
     for domain in domains:
         num_cases *= len(domain)
@@ -309,11 +338,10 @@ def _token(
     return zero + token
 
 
-def _entering_states(rule: ColumnRule, lengths: tuple[int, ...], column: int) -> list[int]:
-    """The states in which a right calculation can enter a column of a line like this one.
+def _entering_states(rule: ColumnRule, column: int) -> list[int]:
+    """The states in which a right calculation can enter a column.
 
-    In the first column nothing is carried. Higher columns stand for any number of columns below
-    them, in which at least the operands that are still there now had digits too.
+    In the first column nothing is carried. A higher one stands for any number of columns below.
     """
     if column == 1:
         return [0]
@@ -352,17 +380,32 @@ def _distinct(group: list[_Contents]) -> tuple[Tensor, Tensor, Tensor]:
     Raises where the same contents are followed by different tokens: then no model of this reach
     can be right.
     """
-    rows = torch.cat([torch.cat([c.ids, c.target.unsqueeze(1)], dim=1) for c in group])
-    distinct, inverse = torch.unique(rows, dim=0, return_inverse=True)
-    origin = torch.empty(len(distinct), dtype=torch.int64)
-    origin[inverse] = torch.arange(len(rows))
-    ids, target = distinct[:, :-1], distinct[:, -1]
-    if len(torch.unique(ids, dim=0)) < len(ids):
+    ids = torch.cat([contents.ids for contents in group])
+    target = torch.cat([contents.target for contents in group])
+    first = _first_of_each(torch.cat([ids, target.unsqueeze(1)], dim=1))
+    ids, target = ids[first], target[first]
+    if len(_first_of_each(ids)) < len(ids):
         raise AbacistError(
             "this model's reach is too narrow: the same digits in reach can call for different "
             "answers. Try a wider --model.positions.0.window."
         )
-    return ids, target, origin
+    return ids, target, first
+
+
+def _first_of_each(rows: Tensor) -> Tensor:
+    """Row numbers of the first occurrence of every distinct row."""
+    # Rows are packed into one number each where they fit: sorting numbers is far faster.
+    base = int(rows.max()) + 1
+    varying = rows[:, (rows != rows[0]).any(dim=0)]
+    if base ** varying.shape[1] < 1 << 62:
+        powers = base ** torch.arange(varying.shape[1])
+        ordered, order = (varying * powers).sum(dim=1).sort(stable=True)
+        new = torch.ones(len(rows), dtype=torch.bool)
+        new[1:] = ordered[1:] != ordered[:-1]
+        return order[new]
+    _, inverse = torch.unique(varying, dim=0, return_inverse=True)
+    first = torch.full((int(inverse.max()) + 1,), len(rows))
+    return first.scatter_reduce(0, inverse, torch.arange(len(rows)), "amin")
 
 
 def _locate(group: list[_Contents], row: int) -> tuple[_Contents, int]:

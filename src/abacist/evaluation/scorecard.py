@@ -24,6 +24,8 @@ from abacist.tasks.addition import Addition
 from abacist.tasks.problems import Problems
 
 _MAX_FAILURES = 100
+_SHORT_DIGITS = 10
+"""Up to here the same problem may well be drawn twice, so a quarter more are drawn and repeats dropped."""
 
 
 @dataclass(frozen=True)
@@ -120,31 +122,32 @@ def score(
 def _suites(
     task: Addition, split: SplitConfig, config: EvaluationConfig, seed: int
 ) -> Iterator[_Suite]:
-    def from_test(lengths: Tensor, name: str) -> Callable[[], Problems]:
+    def from_test(lengths: Tensor, name: str, count: int) -> Callable[[], Problems]:
         generator = seeds.generator(seed, "score", name)
-        return lambda: _distinct(draw_from_split(task, lengths, "test", split, generator))
+        return lambda: _distinct(draw_from_split(task, lengths, "test", split, generator), count)
 
     def equal(digits: int, count: int) -> Tensor:
-        return torch.full((count, task.num_operands), digits)
+        spare = count // 4 if digits <= _SHORT_DIGITS else 0
+        return torch.full((count + spare, task.num_operands), digits)
 
     trained = task.config.max_digits
     name, count = f"≤ {trained:,} digits, all pairs", 10 * config.num_problems
-    lengths = task.draw_lengths(count, seeds.generator(seed, "score", "lengths"))
-    yield _Suite(name, "trained", trained, count, from_test(lengths, name))
+    lengths = task.draw_lengths(count + count // 4, seeds.generator(seed, "score", "lengths"))
+    yield _Suite(name, "trained", trained, count, from_test(lengths, name, count))
     for digits in range(task.config.min_digits, trained + 1):
         name = f"{digits} digit{'s' * (digits > 1)}"
         count = config.num_problems
-        yield _Suite(name, "trained", digits, count, from_test(equal(digits, count), name))
+        yield _Suite(name, "trained", digits, count, from_test(equal(digits, count), name, count))
     beyond = [d for d in (20, 50, 100, 1_000, 10_000, 100_000) if trained < d <= config.longest]
     for digits in beyond:
         # Fewer of the long ones: 1,000 to 200 digits, 200 of 1,000, 20 of 10,000.
         count = max(1, min(config.num_problems, 200 * config.num_problems // digits))
         name = f"{digits:,} digits"
-        yield _Suite(name, "beyond", digits, count, from_test(equal(digits, count), name))
+        yield _Suite(name, "beyond", digits, count, from_test(equal(digits, count), name, count))
         if digits >= 100:
             name = f"{digits:,} digits, unequal"
             lengths = _unequal(digits, count, seeds.generator(seed, "score", "unequal", digits))
-            yield _Suite(name, "beyond", digits, count, from_test(lengths, name))
+            yield _Suite(name, "beyond", digits, count, from_test(lengths, name, count))
     for digits in sorted({trained, *beyond}):
         nines, one = "9" * digits, "1"
         yield _Suite(
@@ -164,12 +167,12 @@ def _unequal(digits: int, count: int, generator: torch.Generator) -> Tensor:
     return torch.where(swap, lengths.flip(1), lengths)
 
 
-def _distinct(problems: Problems) -> Problems:
-    """Each problem once: short operands leave few, and counting one twice would narrow intervals."""
-    if problems.digits_BNW.shape[2] > 10:
-        return problems
+def _distinct(problems: Problems, count: int) -> Problems:
+    """Up to `count` problems, each once: short operands leave few, and counting one twice would flatter."""
+    if problems.digits_BNW.shape[2] > _SHORT_DIGITS:
+        return problems[:count]
     rows = torch.cat([problems.digits_BNW.flatten(1).long(), problems.lengths_BN], dim=1)
     _, inverse = torch.unique(rows, dim=0, return_inverse=True)
     first = torch.full((int(inverse.max()) + 1,), len(rows))
     first.scatter_reduce_(0, inverse, torch.arange(len(rows)), "amin")
-    return problems[first.sort().values]
+    return problems[first.sort().values[:count]]

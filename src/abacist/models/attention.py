@@ -16,7 +16,9 @@ class Attention(nn.Module):
         self.num_heads, self.head_width = config.num_heads, config.width_of_head
         inner = self.num_heads * self.head_width
         self.query = nn.Linear(config.width, inner, bias=config.biases)
-        self.key_value = nn.Linear(config.width, 2 * inner, bias=config.biases)
+        # Two projections rather than one: splitting a joint one costs a copy forth and back.
+        self.key = nn.Linear(config.width, inner, bias=config.biases)
+        self.value = nn.Linear(config.width, inner, bias=config.biases)
         self.output = nn.Linear(inner, config.width, bias=config.biases)
         self.relative = nn.ModuleList(
             RelativeBias(scheme, config.num_heads)
@@ -26,9 +28,8 @@ class Attention(nn.Module):
 
     def keys_values(self, x_BTD: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values, (B, T, H, K) each."""
-        key_value = self.key_value(x_BTD)
-        key, value = key_value.unflatten(-1, (2, self.num_heads, self.head_width)).unbind(2)
-        return key, value
+        heads = (self.num_heads, self.head_width)
+        return self.key(x_BTD).unflatten(-1, heads), self.value(x_BTD).unflatten(-1, heads)
 
     def forward(self, x_BQD: Tensor, key_BTHK: Tensor, value_BTHK: Tensor, view: View) -> Tensor:
         """(B, Q, D)"""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from abacist.models.block import Block, make_norm
 from abacist.models.config import ModelConfig, PositionScheme
 from abacist.models.coordinates import Coordinates
-from abacist.models.encodings import LearnedEncoding, raw
+from abacist.models.encodings import LearnedEncoding, raw, select_rows
 from abacist.models.views import ColumnTable, View, dense_view, window_scheme, windowed_view
 
 Path = Literal["auto", "dense", "windowed"]
@@ -75,14 +75,18 @@ class Transformer(nn.Module):
         offset_seed: torch.Generator | None = None,
     ) -> Tensor:
         """The residual stream before the first layer, (B, T, D)."""
-        resid: Tensor = self.embedding(ids_BT)
+        resid = select_rows(self.embedding.weight, ids_BT)
         for encoding in self.positions:
             resid = resid + encoding(coordinates, ids_BT.shape[0], offset_seed)
         return resid
 
     def unembed(self, resid: Tensor) -> Tensor:
         """Logits from the residual stream after the last layer."""
-        logits: Tensor = self.head(self.final_norm(resid))
+        normed = self.final_norm(resid)
+        # Stored class by class, so that the softmax of the loss runs along whole vectors
+        # instead of rows of a dozen numbers.
+        by_class = self.head.weight @ normed.flatten(0, -2).t()
+        logits: Tensor = by_class.t().view(*normed.shape[:-1], len(by_class))
         return logits
 
     def visibility(self, coordinates: Coordinates) -> list[Tensor]:

@@ -29,8 +29,9 @@ def training_step(
         equal_lengths=True,
         offset_seed=seeds.generator(seed, "offset", step) if random_offsets else None,
     )
+    by_class = forced.logits.flatten(0, 1).t().unsqueeze(0)
     loss = nn.functional.cross_entropy(
-        forced.logits.flatten(0, 1), forced.labels.flatten(), ignore_index=IGNORED
+        by_class, forced.labels.flatten().unsqueeze(0), ignore_index=IGNORED
     )
     optimizer.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]

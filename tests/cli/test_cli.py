@@ -1,0 +1,297 @@
+"""The command line: what it prints, and one line for every mistake."""
+
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+
+from abacist.cli import COMMANDS, main
+from abacist.training import checkpoint
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command; gives its exit code, standard output and standard error."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        try:
+            code = main(list(arguments))
+        except SystemExit as exit:
+            code = exit.code
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def _settings(quick_settings):
+    return [word for k, v in quick_settings.items() for word in (f"--{k}", str(v))]
+
+
+def _one_line(text: str) -> str:
+    assert text.count("\n") == 1, text
+    assert text.startswith("abacist: ")
+    return text
+
+
+def test_help_names_every_command(run):
+    code, out, _ = run("--help")
+    assert code == 0
+    for command in COMMANDS:
+        assert f"  {command}" in out
+    assert run()[1] == out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(run, command):
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert f"usage: abacist {command}" in out
+
+
+def test_train_help_explains_every_setting(run):
+    out = run("train", "add", "--help")[1]
+    assert "--model.width 32\n      Width of the residual stream." in out
+    assert "--model.positions.0.window 0,1" in out
+
+
+def test_solve_prints_a_line_a_problem(run, certified):
+    code, out, _ = run("solve", str(certified.path), "12+34", " 7 + 0005 ")
+    assert (code, out) == (0, "12+34=46 ✓\n7+5=12 ✓\n")
+
+
+def test_solve_prints_json_objects(run, certified):
+    _, out, _ = run("solve", str(certified.path), "12+34", "--json")
+    assert json.loads(out) == {
+        "problem": "12+34",
+        "answer": "46",
+        "expected": "46",
+        "correct": True,
+    }
+
+
+def test_solve_reads_standard_input_in_order(run, certified, monkeypatch):
+    problems = [f"{i}+{i * i}" for i in range(0, 3000, 3)]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(problems) + "\n"))
+    code, out, _ = run("solve", str(certified.path))
+    assert code == 0
+    assert [line.partition("=")[0] for line in out.splitlines()] == problems
+
+
+def test_solve_fails_when_an_answer_is_wrong(run, untrained):
+    code, out, _ = run("solve", str(untrained.path), "12+34", "--json")
+    assert code == 1
+    assert json.loads(out)["correct"] is False
+    assert "✗ expected 46" in run("solve", str(untrained.path), "12+34")[1]
+
+
+def test_solve_takes_a_number_of_ten_thousand_digits(run, certified):
+    digits = "9" * 10_000
+    code, out, _ = run("solve", str(certified.path), f"{digits}+1")
+    assert code == 0
+    assert out == f"{digits}+1=1{'0' * 10_000} ✓\n"
+
+
+@pytest.mark.parametrize(
+    ("problem", "complaint"),
+    [
+        ("12+", "operand is missing"),
+        ("abc", "type a sum"),
+        ("1.5+2", "whole numbers"),
+        ("-3+4", "minus"),
+        ("1+2+3", "adds 3 numbers"),
+        ("", "empty problem"),
+        ("   ", "empty problem"),
+        ("7*8", "knows + only"),
+        ("١+٢", "cannot read"),
+        ("🙂+1", "cannot read"),
+        ("<script>1+1</script>", "cannot read"),
+        ("1" * 100_001 + "+1", "at most 100,000"),
+    ],
+)
+def test_problems_that_cannot_be_read_get_one_line(run, certified, problem, complaint):
+    code, out, err = run("solve", str(certified.path), problem)
+    assert (code, out) == (2, "")
+    assert complaint in _one_line(err)
+    assert len(err) < 300
+
+
+def test_an_empty_line_on_standard_input_is_refused_before_anything_is_solved(
+    run, certified, monkeypatch
+):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("1+2\n\n3+4\n"))
+    code, out, err = run("solve", str(certified.path))
+    assert (code, out) == (2, "")
+    assert "empty problem" in _one_line(err)
+
+
+def test_prove_exits_0_with_a_certificate(run, certified):
+    code, out, _ = run("prove", str(certified.path))
+    assert code == 0
+    assert "CERTIFIED: adds all pairs of non-negative integers of every length." in out
+    assert "24,518 neighbourhoods checked, 0 wrong" in out
+
+
+def test_prove_exits_1_with_a_counterexample(run, untrained):
+    code, out, _ = run("prove", str(untrained.path), "--json")
+    certificate = json.loads(out)
+    assert code == 1
+    assert certificate["certified"] is False
+    assert certificate["wrong"] > 0
+    assert certificate["counterexample"]["correct"] is False
+    assert run("prove", str(untrained.path))[1].startswith("NOT CERTIFIED")
+
+
+def test_score_prints_json_with_n_and_interval(run, untrained):
+    code, out, _ = run("score", str(untrained.path), "--json", "--num-problems", "5")
+    assert code == 0
+    first = json.loads(out)["rows"][0]["exact_match"]
+    assert first["n"] <= 50
+    assert len(first["interval"]) == 2
+
+
+def test_score_draws_a_picture(run, untrained):
+    run("score", str(untrained.path))
+    assert untrained.directory.lengths_picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_recipes_lists_every_recipe_and_shows_one(run):
+    from abacist.recipes import RECIPES
+
+    listed = json.loads(run("recipes", "--json")[1])
+    assert [row["name"] for row in listed] == list(RECIPES)
+    assert all(row["summary"] and row["promise"] for row in listed)
+    code, out, _ = run("recipes", "add")
+    assert code == 0
+    assert "--model.width 32" in out
+    shown = json.loads(run("recipes", "add", "--json")[1])
+    assert shown["settings"]["model"]["width"] == 32
+
+
+def test_train_prints_one_json_object(run, tmp_path, quick_settings):
+    path = tmp_path / "run"
+    code, out, err = run(
+        "train", "--out", str(path), "--json", "--threads", "1", *_settings(quick_settings)
+    )
+    result = json.loads(out)
+    assert code == 0
+    assert result["run"] == str(path)
+    assert result["steps"] == 24
+    assert result["certificate"]["certified"] is False
+    assert result["scorecard"]["rows"]
+    assert "exact match" in err
+
+
+def test_train_resumes(run, tmp_path, quick_settings):
+    path = tmp_path / "run"
+    settings = _settings(quick_settings)
+    run("train", "--out", str(path), "--train-only", "--threads", "1", *settings)
+    for newest in checkpoint.all_in(path / "checkpoints")[1:]:
+        (newest / "model.safetensors").write_bytes(b"torn")
+    code, _, err = run("train", "--resume", "--out", str(path), "--train-only")
+    assert code == 0
+    assert "abacist: warning:" in err
+    assert "is damaged" in err
+    assert "from step 20" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["train", "ad"], "unknown recipe 'ad': did you mean 'add'?"),
+        (["train", "add", "--model.widht", "3"], "did you mean 'model.width'?"),
+        (["train", "--model.width", "33"], "multiple of model.num_heads = 4, got 33"),
+        (["train", "--model.width"], "needs a value"),
+        (["train", "--model.width", "wide"], "must be a whole number, got 'wide'"),
+        (["train", "--model.activation", "tanh"], "one of relu, gelu"),
+        (["train", "--model.positions", "rope"], "one of place-relative"),
+        (["train", "--model.positions.0.offset", "sample"], "changes nothing"),
+        (["train", "--task.max_digits", "0"], "must be 1 to 1,000,000, got 0"),
+        (["train", "--task.min_digits", "11"], "must be 1 to 10, got 11"),
+        (["train", "--training.learning_rate", "-1"], "got -1.0"),
+        (["train", "--training.learning_rate", "nan"], "got nan"),
+        (["train", "--seed", "-1"], "whole number from 0 up"),
+        (["train", "--sed", "1"], "did you mean '--seed'?"),
+        (["train", "--out", "/proc/none"], "cannot write"),
+        (["train", "--resume", "--out", "nowhere"], "there is no run nowhere"),
+        (["train", "--resume", "--model.width", "64"], "settings in run.json"),
+        (["trian"], "did you mean 'train'?"),
+        (["solve", "nowhere", "1+1"], "there is no run nowhere"),
+        (["solve"], "required: RUN"),
+        (["score", "nowhere", "--num-problems", "0"], "from 1 up"),
+        (["prove", "."], "is not a run directory"),
+        (["recipes", "adds"], "did you mean 'add'?"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_mistakes_get_one_line_and_exit_2(run, tmp_path, monkeypatch, arguments, complaint):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert complaint in _one_line(err)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_latest_finds_the_newest_run_or_says_there_is_none(
+    run, tmp_path, monkeypatch, quick_settings
+):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run("prove", "latest")
+    assert code == 2
+    assert "no run under runs/ yet" in _one_line(err)
+    run("train", "--train-only", "--threads", "1", *_settings(quick_settings))
+    assert run("solve", "latest", "1+1")[0] in (0, 1)
+
+
+def test_an_existing_directory_is_refused(run, untrained):
+    code, out, err = run("train", "--out", str(untrained.path))
+    assert (code, out) == (2, "")
+    assert "exists. Type --resume" in _one_line(err)
+
+
+def test_a_run_without_checkpoint_is_refused(run, untrained):
+    import shutil
+
+    shutil.rmtree(untrained.directory.checkpoints)
+    code, _, err = run("solve", str(untrained.path), "1+1")
+    assert code == 2
+    assert "has no checkpoint yet" in _one_line(err)
+
+
+def test_a_damaged_run_json_is_refused(run, untrained):
+    untrained.directory.run_json.write_text('{"recipe": {"name": "add"')
+    code, _, err = run("solve", str(untrained.path), "1+1")
+    assert code == 2
+    assert "is damaged" in _one_line(err)
+
+
+def test_a_flipped_byte_names_the_file(run, untrained):
+    file = checkpoint.all_in(untrained.directory.checkpoints)[-1] / "model.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    code, _, err = run("solve", str(untrained.path), "1+1")
+    assert code == 2
+    assert str(file) in _one_line(err)
+
+
+def test_a_closed_pipe_is_no_error(certified):
+    command = f"{sys.executable} -m abacist.cli solve {certified.path} | head -n 1"
+    problems = "\n".join(f"{i}+1" for i in range(20_000))
+    result = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], input=problems, capture_output=True, text=True
+    )
+    assert result.stdout == "0+1=1 ✓\n"
+    assert result.stderr == ""
+    assert result.returncode == 0
+
+
+def test_no_color_is_respected(certified):
+    result = subprocess.run(
+        [sys.executable, "-m", "abacist.cli", "prove", str(certified.path)],
+        capture_output=True,
+        env={"NO_COLOR": "1", "FORCE_COLOR": "1", "PATH": "/usr/bin:/bin"},
+    )
+    assert b"\x1b[3" not in result.stdout

@@ -1,0 +1,173 @@
+"""The certificate: what it counts, what it proves, and that it cannot be fooled."""
+
+import copy
+
+import pytest
+import torch
+
+import abacist
+from abacist.configuration import override
+from abacist.evaluation import certificate as module
+from abacist.evaluation.certificate import prove
+from abacist.models.teacher_forcing import coordinates_of
+from abacist.models.transformer import Transformer
+from abacist.recipes import find
+from abacist.runs.run import build_model, build_task
+from abacist.tasks.problems import Problems
+
+
+def test_the_default_recipe_is_certified_with_a_margin_above_one(certified):
+    certificate = certified.prove()
+    assert certificate.certified
+    assert certificate.wrong == 0
+    assert certificate.smallest_margin >= 1
+    assert certificate.counterexample is None
+    assert certificate.reason == "adds all pairs of non-negative integers of every length."
+
+
+def test_locality_holds_in_float64_and_rounding_is_far_below_the_margin(certified):
+    certificate = certified.prove()
+    assert certificate.locality_error < 1e-11
+    assert certificate.rounding_error < 1e-2 * certificate.smallest_margin
+
+
+def test_neighbourhoods_are_those_counted_by_hand(certified):
+    """One layer, window (0, 1): a digit depends on two columns of operands and the digit before.
+
+    In the column of the query and the next, an operand goes on (10 x 10 digits), ends (10, a
+    leading 0 only where it is the whole number, so without a carry into its column), or has
+    ended. The digit written is one of two, by the carry.
+    """
+    at_equals = 10 * 10
+    both_go_on = 100 * 100 * 2
+    one_goes_on_one_ends = 2 * 100 * (10 + 9)
+    one_goes_on_one_has_ended = 2 * 100 * 2
+    both_end = 10 * 10 + 9 * 9
+    one_ends_one_has_ended = 2 * 9 * 2
+    both_have_ended = 1
+    by_hand = (
+        at_equals
+        + both_go_on
+        + one_goes_on_one_ends
+        + one_goes_on_one_has_ended
+        + both_end
+        + one_ends_one_has_ended
+        + both_have_ended
+    )
+    assert certified.prove().neighbourhoods == by_hand == 24_518
+
+
+def test_every_neighbourhood_of_random_sums_is_among_those_listed(certified):
+    """The listing against the world: what queries see in whole problems, found in the listing."""
+    rule = certified.task.column_rule()
+    listings = module._listings(certified.model, certified.format, rule)
+    listed = {
+        (key, tuple(row))
+        for key, group in listings.items()
+        for contents in group
+        for row in torch.cat([contents.ids, contents.target[:, None]], dim=1).tolist()
+    }
+    generator = torch.Generator().manual_seed(11)
+    for _ in range(300):
+        lengths = torch.randint(1, 9, (1, 2), generator=generator)
+        problem = certified.task.draw(lengths, generator)
+        line = certified.format.write(problem, certified.task.answer(problem))
+        visibility = [v[0] for v in certified.model.visibility(coordinates_of(line, True))]
+        for query in line.target[0].nonzero().squeeze(1).tolist():
+            columns = module._reach(visibility, query - 1)
+            pattern = module._pattern((1, 1), line, visibility, columns)
+            content = (*line.ids[0, columns].tolist(), int(line.ids[0, query]))
+            assert (pattern.key, content) in listed
+
+
+def test_two_layers_have_the_neighbourhoods_counted_by_hand():
+    """Two layers of window (0, 1): through b in the next column, a digit also sees a two columns on."""
+    recipe = override(find("add"), {"model.num_layers": 2, "model.width": 8, "model.mlp_width": 8})
+    task, format = build_task(recipe)
+    listings = module._listings(build_model(recipe), format, task.column_rule())
+    counted = sum(len(module._distinct(group)[0]) for group in listings.values())
+    at_equals = (100 + 10) * 10
+    both_go_on = (1000 + 90) * 100 * 2
+    others = 2 * 100 * (10 + 9) + 2 * 100 * 2 + (10 * 10 + 9 * 9) + 2 * 9 * 2 + 1
+    assert counted == at_equals + both_go_on + others == 223_518
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_planted_wrong_weight_gives_a_real_counterexample(certified, seed):
+    model = copy.deepcopy(certified.model)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        hidden = model.blocks[0].mlp.up.weight
+        row = int(torch.randint(len(hidden), (1,), generator=generator))
+        hidden[row] = 20 * torch.randn(hidden.shape[1], generator=generator)
+    certificate = prove(model, certified.task, certified.format)
+    assert not certificate.certified
+    assert certificate.wrong > 0
+    found = certificate.counterexample
+    a, b = map(int, found.problem.split("+"))
+    assert found.expected == str(a + b)
+    assert not found.correct
+
+
+@pytest.mark.parametrize(
+    ("positions", "obstacle"),
+    [
+        ("gpt2", "absolute index"),
+        ("coupling", "absolute place"),
+        ("place-relative-soft", "window"),
+        ("index-relative", "distances grow"),
+        ("nope", "window"),
+    ],
+)
+def test_a_model_without_finite_reach_is_told_so_with_what_would_make_it_so(positions, obstacle):
+    recipe = override(find("add"), {"model.positions": positions})
+    task, format = build_task(recipe)
+    certificate = prove(build_model(recipe), task, format)
+    assert not certificate.certified
+    assert "not finite" in certificate.reason
+    assert obstacle in certificate.reason
+    assert "--model.positions place-relative" in certificate.reason
+
+
+def test_a_reach_too_narrow_for_the_task_is_reported():
+    """Without a view of its own column, a digit cannot be known, however well one trains."""
+    recipe = override(find("add"), {"model.positions.0.window": "0,0"})
+    task, format = build_task(recipe)
+    with pytest.raises(abacist.AbacistError, match="too narrow"):
+        prove(build_model(recipe), task, format)
+
+
+def test_a_certified_model_makes_no_error_where_the_proof_says_so(certified):
+    """The proof against the world: random sums of unequal lengths, and chains of nines."""
+    generator = torch.Generator().manual_seed(5)
+    rows = []
+    for _ in range(200):
+        lengths = torch.randint(1, 60, (2,), generator=generator).tolist()
+        digits = [
+            "".join(map(str, torch.randint(1, 10, (n,), generator=generator).tolist()))
+            for n in lengths
+        ]
+        rows.append(digits)
+    rows += [["9" * n, "1"] for n in (1, 5, 59)] + [["9" * 30, "9" * 60]]
+    texts = [f"{a}+{b}" for a, b in rows]
+    for text, solution in zip(texts, certified.solve(texts), strict=True):
+        a, b = map(int, text.split("+"))
+        assert solution.answer == str(a + b)
+
+
+def test_the_certificate_is_of_the_weights_not_of_their_precision(certified):
+    doubled = Transformer(certified.recipe.model, len(certified.format.vocabulary)).double()
+    doubled.load_state_dict(certified.model.state_dict())
+    certificate = prove(doubled, certified.task, certified.format)
+    assert certificate.smallest_margin == pytest.approx(certified.prove().smallest_margin)
+    assert certificate.rounding_error < 1e-10
+
+
+def test_random_weights_are_refuted_with_a_problem_they_get_wrong():
+    recipe = find("add")
+    torch.manual_seed(3)
+    task, format = build_task(recipe)
+    certificate = prove(build_model(recipe), task, format)
+    assert not certificate.counterexample.correct
+    assert len(task.parse([certificate.counterexample.problem])) == 1
+    assert isinstance(task.parse([certificate.counterexample.problem]), Problems)

@@ -1,0 +1,246 @@
+"""Training: the same seed gives the same run, and nothing that stops it loses or changes it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import abacist
+from abacist import recipes
+from abacist.configuration import override
+from abacist.errors import CheckpointError, RunError, TrainingDiverged
+from abacist.runs import training
+from abacist.training import checkpoint
+from abacist.training.config import TrainingConfig
+from abacist.training.loop import Observer, TrainingInterrupted
+from abacist.training.schedule import learning_rate
+from abacist.training.threads import fastest_threads
+
+
+def _weights(path: Path) -> dict[str, torch.Tensor]:
+    return load_file(checkpoint.all_in(path / "checkpoints")[-1] / "model.safetensors")
+
+
+def _same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_the_same_seed_gives_the_same_weights(tmp_path, quick_settings):
+    for name in ("one", "two"):
+        abacist.train("add", out=tmp_path / name, seed=7, settings=quick_settings, threads=1)
+    assert _same(_weights(tmp_path / "one"), _weights(tmp_path / "two"))
+
+
+def test_another_seed_gives_other_weights(tmp_path, quick_settings):
+    for seed in (7, 8):
+        abacist.train(
+            "add", out=tmp_path / str(seed), seed=seed, settings=quick_settings, threads=1
+        )
+    assert not _same(_weights(tmp_path / "7"), _weights(tmp_path / "8"))
+
+
+class _StopAt(Observer):
+    """Breaks off a training after a step, as a crash would."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_step(self, step: int, loss: float) -> None:
+        if step == self.step:
+            raise ConnectionError("pulled the plug")
+
+
+@pytest.mark.parametrize("positions", ["place-relative", "coupling"])
+@pytest.mark.parametrize("stop", [3, 10, 17, 23])
+def test_a_broken_off_run_resumes_to_the_same_bits(tmp_path, quick_settings, stop, positions):
+    settings = quick_settings | {"model.positions": positions}
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    abacist.train("add", out=whole, seed=1, settings=settings, threads=1)
+    with pytest.raises(ConnectionError):
+        abacist.train(
+            "add", out=broken, seed=1, settings=settings, threads=1, observer=_StopAt(stop)
+        )
+    training.resume(broken)
+    assert _same(_weights(whole), _weights(broken))
+    steps = [record["step"] for record in abacist.load(broken).directory.read_metrics()]
+    assert steps == [10, 20, 24]
+    losses = [
+        [record["loss"] for record in abacist.load(path).directory.read_metrics()]
+        for path in (whole, broken)
+    ]
+    # The record that spans the break averages over the steps since the checkpoint, no fewer.
+    assert losses[0][-1] == losses[1][-1]
+
+
+def test_kill_9_at_any_moment_loses_only_the_work_since_the_last_checkpoint(
+    tmp_path, quick_settings
+):
+    settings = quick_settings | {"training.num_steps": 400, "training.checkpoint_every": 20}
+    abacist.train("add", out=tmp_path / "whole", settings=settings, threads=1)
+    killed = tmp_path / "killed"
+    script = (
+        "import abacist, sys, json\n"
+        "abacist.train('add', out=sys.argv[1], settings=json.loads(sys.argv[2]), threads=1)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script, str(killed), json.dumps(settings)])
+    while len(checkpoint.all_in(killed / "checkpoints")) < 2:
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    assert checkpoint.read_progress(checkpoint.all_in(killed / "checkpoints")[-1]).step < 400
+    training.resume(killed)
+    assert _same(_weights(tmp_path / "whole"), _weights(killed))
+
+
+def test_ctrl_c_saves_and_says_so(tmp_path, quick_settings):
+    class Press(Observer):
+        def on_step(self, step: int, loss: float) -> None:
+            if step == 13:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    path = tmp_path / "run"
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(TrainingInterrupted, match="stopped after step 13 of 24"):
+        abacist.train("add", out=path, settings=quick_settings, threads=1, observer=Press())
+    assert signal.getsignal(signal.SIGINT) is before
+    assert checkpoint.all_in(path / "checkpoints")[-1].name == "step-000013"
+    training.resume(path)
+    abacist.train("add", out=tmp_path / "whole", settings=quick_settings, threads=1)
+    assert _same(_weights(path), _weights(tmp_path / "whole"))
+
+
+def test_a_loss_that_is_not_finite_stops_with_the_last_good_checkpoint_kept(
+    tmp_path, quick_settings, monkeypatch
+):
+    from abacist.training import loop
+
+    original = loop.training_step
+
+    def break_at_step_15(model, optimizer, lines, config, step, seed=0):
+        if step == 15:
+            with torch.no_grad():
+                model.embedding.weight.fill_(float("inf"))
+        return original(model, optimizer, lines, config, step, seed)
+
+    monkeypatch.setattr(loop, "training_step", break_at_step_15)
+    with pytest.raises(TrainingDiverged, match=r"step 16.*step-000010.*learning_rate 0\.0033"):
+        abacist.train("add", out=tmp_path / "run", settings=quick_settings, threads=1)
+    newest = checkpoint.all_in(tmp_path / "run" / "checkpoints")[-1]
+    assert newest.name == "step-000010"
+    checkpoint.verify(newest)
+
+
+def test_a_flipped_byte_is_found_and_named(untrained):
+    newest = checkpoint.all_in(untrained.directory.checkpoints)[-1]
+    _flip_byte(newest / "model.safetensors")
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is damaged"):
+        abacist.load(untrained.path)
+
+
+def test_resuming_falls_back_on_the_checkpoint_before_a_damaged_one(untrained, tmp_path):
+    good = _weights(untrained.path)
+    newest = checkpoint.all_in(untrained.directory.checkpoints)[-1]
+    _flip_byte(newest / "state.safetensors")
+    with pytest.warns(UserWarning, match=r"state\.safetensors is damaged.*Going back"):
+        training.resume(untrained.path)
+    assert _same(good, _weights(untrained.path))
+
+
+def _flip_byte(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def test_only_the_newest_checkpoints_are_kept(untrained):
+    names = [path.name for path in checkpoint.all_in(untrained.directory.checkpoints)]
+    assert names == ["step-000020", "step-000024"]
+
+
+def test_a_directory_that_exists_is_refused_unless_told_otherwise(untrained, quick_settings):
+    with pytest.raises(RunError, match=r"exists\. Type --resume"):
+        abacist.train("add", out=untrained.path, settings=quick_settings, threads=1)
+    abacist.train("add", out=untrained.path, settings=quick_settings, threads=1, overwrite=True)
+
+
+def test_overwrite_never_removes_what_is_not_a_run(tmp_path, quick_settings):
+    (tmp_path / "precious.txt").write_text("keep me")
+    with pytest.raises(RunError, match="something else"):
+        abacist.train("add", out=tmp_path, settings=quick_settings, overwrite=True)
+    assert (tmp_path / "precious.txt").read_text() == "keep me"
+
+
+def test_run_json_tells_how_to_repeat_the_run(untrained):
+    record = json.loads(untrained.directory.run_json.read_text())
+    assert record["seed"] == 0
+    assert record["threads"] == 1
+    assert record["torch"] == torch.__version__
+    assert record["recipe"]["training"]["num_steps"] == 24
+    assert record["parameters"] == untrained.model.num_parameters
+    assert record["machine"]
+
+
+def test_loading_an_unfinished_run_warns(tmp_path, quick_settings):
+    with pytest.raises(ConnectionError):
+        abacist.train(
+            "add", out=tmp_path / "run", settings=quick_settings, threads=1, observer=_StopAt(12)
+        )
+    with pytest.warns(UserWarning, match="10 of 24 steps"):
+        abacist.load(tmp_path / "run")
+
+
+def test_timing_threads_leaves_the_model_as_it_is(untrained):
+    before = {name: p.clone() for name, p in untrained.model.named_parameters()}
+    stream = training.TrainingStream(
+        untrained.task, untrained.format, untrained.recipe.split, 8, seed=0
+    )
+    threads, seconds = fastest_threads(untrained.model, stream.batch(0), untrained.recipe.training)
+    assert threads in seconds
+    assert seconds[threads] == min(seconds.values())
+    assert all(torch.equal(before[n], p) for n, p in untrained.model.named_parameters())
+
+
+def test_the_rate_warms_up_and_ends_at_its_final_fraction():
+    config = TrainingConfig(
+        num_steps=1000, learning_rate=0.1, warmup_steps=100, final_fraction=0.05
+    )
+    assert learning_rate(config, 0) == pytest.approx(0.001, rel=1e-3)
+    assert learning_rate(config, 99) == pytest.approx(0.1, rel=0.03)
+    assert learning_rate(config, 1000) == pytest.approx(0.005)
+    rates = [learning_rate(config, step) for step in range(100, 1001)]
+    assert rates == sorted(rates, reverse=True)
+
+
+def test_training_losses_are_those_of_the_stored_run(tmp_path, quick_settings):
+    """A refactor must not change what is trained; these digits were printed by the first version."""
+    losses = []
+
+    class Listen(Observer):
+        def on_step(self, step: int, loss: float) -> None:
+            losses.append(loss)
+
+    abacist.train(
+        "add", out=tmp_path / "run", seed=3, settings=quick_settings, threads=1, observer=Listen()
+    )
+    assert losses[0] == pytest.approx(STORED[0], rel=1e-5)
+    assert losses[9] == pytest.approx(STORED[1], rel=1e-4)
+    assert losses[23] == pytest.approx(STORED[2], rel=1e-3)
+
+
+STORED = (2.706646, 2.647451, 2.282056)
+
+
+def test_every_recipe_takes_a_step_and_is_found_by_name(tmp_path, quick_settings):
+    for name in recipes.RECIPES:
+        recipe = override(recipes.find(name), {"training.num_steps": 2, "training.warmup_steps": 1})
+        assert recipe.name == name
+        run = abacist.train(recipe, out=tmp_path / name, threads=1)
+        assert run.recipe == recipe
