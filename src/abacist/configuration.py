@@ -93,7 +93,12 @@ def _apply(config: Config, changes: Mapping[str, Any]) -> Config:
         branch = tree
         for parent in parents:
             branch = branch.setdefault(parent, {})
-        branch[leaf] = _parse(known[name], value) if isinstance(value, str) else value
+        setting = known[name]
+        branch[leaf] = (
+            _parse(setting, value)
+            if isinstance(value, str)
+            else from_json(setting.annotation, to_json(value), name)
+        )
     replaced: Config = _replace(config, tree)
     return replaced
 

@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,19 +31,14 @@ def write_json(path: Path, data: Any) -> None:
     write_bytes(path, (json.dumps(data, indent=2) + "\n").encode())
 
 
-@contextlib.contextmanager
-def new_directory(path: Path) -> Iterator[Path]:
-    """A temporary directory that becomes `path` when the block ends well, and vanishes otherwise."""
+def write_directory(path: Path, contents: Mapping[str, bytes]) -> None:
+    """Replace the directory `path` by one with the given files, atomically."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with _clear_errors(path), _removed_on_failure(temporary):
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
-        yield temporary
-        for file in temporary.iterdir():
-            descriptor = os.open(file, os.O_RDONLY)
-            os.fsync(descriptor)
-            os.close(descriptor)
-        _sync_directory(temporary)
+        for name, content in contents.items():
+            write_bytes(temporary / name, content)
         if path.exists():
             shutil.rmtree(path)
         temporary.replace(path)

@@ -62,9 +62,10 @@ def draw_from_split(
         digits[wrong, :, : again.digits_BNW.shape[2]] = again.digits_BNW
         wrong = wrong[~in_split(again, split, config)]
     lengths = " and ".join(map(str, lengths_BN[wrong[0]].tolist()))
+    remedy = "smaller --split.test" if split == "train" else f"larger --split.{split}"
     raise ConfigurationError(
         f"no {split} problem with operands of {lengths} digits was found in {_MAX_ROUNDS} draws. "
-        f"Try a larger --split.{'test' if split == 'train' else split}_fraction."
+        f"Try a {remedy}_fraction."
     )
 
 

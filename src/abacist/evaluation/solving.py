@@ -75,14 +75,15 @@ def solve(
             coordinates_of=lambda ids: coordinates_of(format.annotate(ids)),
             on_step=report,
         )
-        for row, problem, answer, expected, margin in zip(
+        for row, problem, answer, ended, expected, margin in zip(
             rows.tolist(),
             task.expressions(batch),
             format.read(generated.ids),
+            generated.ended.tolist(),
             task.answer(batch).texts(),
             generated.margins.amin(dim=1).tolist(),
             strict=True,
         ):
-            solutions[row] = Solution(problem, answer, expected, margin)
+            solutions[row] = Solution(problem, answer if ended else None, expected, margin)
         done += len(rows)
     return [solution for solution in solutions if solution is not None]

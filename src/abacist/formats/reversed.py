@@ -52,27 +52,26 @@ class ReversedFormat:
         """
         ids = ids_BT.long()
         index = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
-        is_equals, is_operator = ids == self.equals_id, ids == self.operator_id
-        is_end = ids == self.end_id
-        separator = is_equals | is_operator
-        last_separator = torch.where(separator, index, -1).cummax(dim=1).values
+        is_equals = ids == self.equals_id
+        answering = is_equals.cumsum(dim=1) - is_equals.long() > 0
+        is_equals, is_operator = is_equals & ~answering, (ids == self.operator_id) & ~answering
+        last_separator = torch.where(is_equals | is_operator, index, -1).cummax(dim=1).values
         if self.start_id is not None:
             last_separator = last_separator.clamp(min=0)
-        place = index - last_separator
-        place = torch.where(is_operator, NO_PLACE, place)
-        num_operators = is_operator.cumsum(dim=1)
-        after_equals = is_equals.cumsum(dim=1) > 0
-        padding = is_end.cumsum(dim=1) - is_end.long() > 0
+        place = torch.where(is_operator, NO_PLACE, index - last_separator)
+        place = torch.where(is_equals, ANCHOR, place)
 
-        field = Field.OPERAND + num_operators
-        field = torch.where(after_equals, int(Field.ANSWER), field)
+        field = Field.OPERAND + is_operator.cumsum(dim=1)
         field = torch.where(is_operator, int(Field.OPERATOR), field)
         field = torch.where(is_equals, int(Field.EQUALS), field)
-        place = torch.where(is_equals, ANCHOR, place)
         if self.start_id is not None:
-            is_start = ids == self.start_id
+            is_start = (ids == self.start_id) & ~answering
             field = torch.where(is_start, int(Field.START), field)
             place = torch.where(is_start, EVERYWHERE, place)
+        # Whatever is written behind `=` belongs to the answer, also what should not be there.
+        field = torch.where(answering, int(Field.ANSWER), field)
+        is_end = ids == self.end_id
+        padding = is_end.cumsum(dim=1) - is_end.long() > 0
         field = torch.where(padding, int(Field.PADDING), field)
         return AnnotatedTokens(ids, place, field, target=field == Field.ANSWER)
 

@@ -26,20 +26,20 @@ class Attention(nn.Module):
             if scheme.encoding == "relative"
         )
 
-    def keys_values(self, x_BTD: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values, (B, T, H, K) each."""
+    def keys_values(self, x_TBD: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values, (T, B, H, K) each."""
         heads = (self.num_heads, self.head_width)
-        return self.key(x_BTD).unflatten(-1, heads), self.value(x_BTD).unflatten(-1, heads)
+        return self.key(x_TBD).unflatten(-1, heads), self.value(x_TBD).unflatten(-1, heads)
 
-    def forward(self, x_BQD: Tensor, key_BTHK: Tensor, value_BTHK: Tensor, view: View) -> Tensor:
-        """(B, Q, D)"""
-        query = self.query(x_BQD).unflatten(-1, (self.num_heads, self.head_width))
+    def forward(self, x_QBD: Tensor, key_TBHK: Tensor, value_TBHK: Tensor, view: View) -> Tensor:
+        """(Q, B, D)"""
+        query = self.query(x_QBD).unflatten(-1, (self.num_heads, self.head_width))
         query = query * self.head_width**-0.5
         bias = self._score_bias(view).to(query.dtype)
         if view.columns is None:
-            mixed = _dense(query, key_BTHK, value_BTHK, bias)
+            mixed = _dense(query, key_TBHK, value_TBHK, bias)
         else:
-            mixed = _windowed(query, key_BTHK, value_BTHK, bias, view.columns)
+            mixed = _windowed(query, key_TBHK, value_TBHK, bias, view.columns)
         out: Tensor = self.output(mixed.flatten(2))
         return out
 
@@ -51,24 +51,28 @@ class Attention(nn.Module):
         return mask
 
 
-def _dense(query_BQHK: Tensor, key_BTHK: Tensor, value_BTHK: Tensor, bias_GQTH: Tensor) -> Tensor:
-    scores = query_BQHK.transpose(1, 2) @ key_BTHK.permute(0, 2, 3, 1)
+def _dense(query_QBHK: Tensor, key_TBHK: Tensor, value_TBHK: Tensor, bias_GQTH: Tensor) -> Tensor:
+    (num_queries, batch, heads, _), num_keys = query_QBHK.shape, len(key_TBHK)
+    # Lines and heads side by side make one batch of products, by strides alone.
+    query, key, value = (
+        x.flatten(1, 2).transpose(0, 1) for x in (query_QBHK, key_TBHK, value_TBHK)
+    )
+    scores = torch.bmm(query, key.transpose(1, 2)).view(batch, heads, num_queries, num_keys)
     pattern = (scores + bias_GQTH.permute(0, 3, 1, 2)).softmax(dim=-1)
-    return (pattern @ value_BTHK.transpose(1, 2)).transpose(1, 2)
+    mixed = torch.bmm(pattern.flatten(0, 1), value)
+    return mixed.transpose(0, 1).view(num_queries, batch, heads, -1)
 
 
 def _windowed(
-    query_BQHK: Tensor,
-    key_BTHK: Tensor,
-    value_BTHK: Tensor,
+    query_QBHK: Tensor,
+    key_TBHK: Tensor,
+    value_TBHK: Tensor,
     bias_GQSH: Tensor,
     columns_GQS: Tensor,
 ) -> Tensor:
-    if columns_GQS.shape[0] == 1:
-        keys, values = key_BTHK[:, columns_GQS[0]], value_BTHK[:, columns_GQS[0]]
-    else:
-        line = torch.arange(columns_GQS.shape[0], device=columns_GQS.device).view(-1, 1, 1)
-        keys, values = key_BTHK[line, columns_GQS], value_BTHK[line, columns_GQS]
-    scores = (query_BQHK.unsqueeze(2) * keys).sum(dim=-1)
-    pattern = (scores + bias_GQSH).softmax(dim=2)
-    return (pattern.unsqueeze(-1) * values).sum(dim=2)
+    columns_QSG = columns_GQS.permute(1, 2, 0)
+    line = torch.arange(query_QBHK.shape[1], device=columns_GQS.device)
+    keys, values = key_TBHK[columns_QSG, line], value_TBHK[columns_QSG, line]
+    scores = (query_QBHK.unsqueeze(1) * keys).sum(dim=-1)
+    pattern = (scores + bias_GQSH.permute(1, 2, 0, 3)).softmax(dim=1)
+    return (pattern.unsqueeze(-1) * values).sum(dim=1)

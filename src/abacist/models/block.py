@@ -23,8 +23,9 @@ class MLP(nn.Module):
         self.activation = nn.ReLU() if config.activation == "relu" else nn.GELU()
         self.down = nn.Linear(config.mlp_width, config.width, bias=config.biases)
 
-    def forward(self, x_BTD: Tensor) -> Tensor:
-        out: Tensor = self.down(self.activation(self.up(x_BTD)))
+    def forward(self, x_TBD: Tensor) -> Tensor:
+        """(T, B, D)"""
+        out: Tensor = self.down(self.activation(self.up(x_TBD)))
         return out
 
 
@@ -38,24 +39,24 @@ class Block(nn.Module):
         self.mlp_norm = make_norm(config)
         self.mlp = MLP(config)
 
-    def forward(self, resid_BTD: Tensor, view: View, first: int = 0) -> Tensor:
-        """The residual of tokens `first` … T after this layer, (B, T - first, D).
+    def forward(self, resid_TBD: Tensor, view: View, first: int = 0) -> Tensor:
+        """The residual of tokens `first` … T after this layer, (T - first, B, D).
 
         All tokens serve as keys; only those from `first` on are carried further.
         """
-        normed = self.attention_norm(resid_BTD)
+        normed = self.attention_norm(resid_TBD)
         key, value = self.attention.keys_values(normed)
-        return self.carry_on(resid_BTD[:, first:], normed[:, first:], key, value, view)
+        return self.carry_on(resid_TBD[first:], normed[first:], key, value, view)
 
     def carry_on(
         self,
-        resid_BQD: Tensor,
-        normed_BQD: Tensor,
-        key_BTHK: Tensor,
-        value_BTHK: Tensor,
+        resid_QBD: Tensor,
+        normed_QBD: Tensor,
+        key_TBHK: Tensor,
+        value_TBHK: Tensor,
         view: View,
     ) -> Tensor:
         """The layer for given queries, keys and values: what cached generation shares."""
-        resid = resid_BQD + self.attention(normed_BQD, key_BTHK, value_BTHK, view)
+        resid = resid_QBD + self.attention(normed_QBD, key_TBHK, value_TBHK, view)
         out: Tensor = resid + self.mlp(self.mlp_norm(resid))
         return out

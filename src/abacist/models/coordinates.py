@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 
@@ -23,10 +24,10 @@ class Coordinates:
     def of(self, coordinate: str) -> Tensor:
         """The coordinate of the given name, for an encoding that has a row for each value.
 
-        Tokens without a place share row 0, as in Abacus (arXiv 2405.17399).
+        Tokens without a place, and padding, share row 0, as in Abacus (arXiv 2405.17399).
         """
         values = self.index if coordinate == "index" else self.place
-        return values.clamp(min=0)
+        return torch.where(self.index < 0, 0, values.clamp(min=0))
 
     def __getitem__(self, tokens: slice) -> "Coordinates":
         return Coordinates(self.index[:, tokens], self.place[:, tokens])

@@ -23,6 +23,8 @@ class Generated:
 
     ids: Tensor
     """int64 (B, T): the whole lines, padded on the right with the end token."""
+    ended: Tensor
+    """bool (B,): whether the model wrote an end token, rather than being cut off."""
     margins: Tensor
     """float (B, number of steps): top logit minus the runner-up at every step; infinite after the end."""
 
@@ -52,7 +54,7 @@ def generate(
     )
     cache = _Cache(model, ids, prompt, max_new_tokens)
     resid = cache.prefill(ids_BT, prompt)
-    logits = model.unembed(resid[lines, lengths_B - 1])
+    logits = model.unembed(resid[lengths_B - 1, lines].unsqueeze(0)).squeeze(1)
     lengths, running = lengths_B.clone(), torch.ones(batch, dtype=torch.bool)
     margins = []
     for step in range(max_new_tokens):
@@ -70,9 +72,11 @@ def generate(
         annotated = coordinates_of(ids[:, :width])
         place = annotated.place[lines, lengths].unsqueeze(1)
         resid = cache.step(token, Coordinates(lengths.unsqueeze(1), place), running)
-        logits = model.unembed(resid.squeeze(1))
+        logits = model.unembed(resid).squeeze(1)
         lengths = torch.where(running, lengths + 1, lengths)
-    return Generated(ids[:, : int(lengths.max()) + 1], torch.stack(margins, dim=1))
+    return Generated(
+        ids[:, : int(lengths.max()) + 1], ended=~running, margins=torch.stack(margins, dim=1)
+    )
 
 
 class _Cache:
@@ -85,7 +89,7 @@ class _Cache:
         self.model, self.lines = model, torch.arange(batch)
         heads, head_width = model.config.num_heads, model.config.width_of_head
         dtype = model.embedding.weight.dtype
-        self.keys = torch.zeros(len(model.blocks), batch, width, heads, head_width, dtype=dtype)
+        self.keys = torch.zeros(len(model.blocks), width, batch, heads, head_width, dtype=dtype)
         self.values = torch.zeros_like(self.keys)
         pad = (0, max_new_tokens)
         self.coordinates = Coordinates(
@@ -95,20 +99,20 @@ class _Cache:
         self.table = model.column_table(prompt, spare_rows=max_new_tokens + 2)
 
     def prefill(self, ids: Tensor, prompt: Coordinates) -> Tensor:
-        """Run the prompts through the model, (B, T, D), and remember their keys and values."""
+        """Run the prompts through the model, (T, B, D), and remember their keys and values."""
         resid = self.model.embed(ids, prompt)
         whole, _ = self.model.views(prompt, 0, "auto")
         for layer, block in enumerate(self.model.blocks):
             assert isinstance(block, Block)
             normed = block.attention_norm(resid)
             key, value = block.attention.keys_values(normed)
-            self.keys[layer, :, : ids.shape[1]] = key
-            self.values[layer, :, : ids.shape[1]] = value
+            self.keys[layer, : ids.shape[1]] = key
+            self.values[layer, : ids.shape[1]] = value
             resid = block.carry_on(resid, normed, key, value, whole)
         return resid
 
     def step(self, token: Tensor, query: Coordinates, running: Tensor) -> Tensor:
-        """Append one token to every running line and run it through the model, (B, 1, D)."""
+        """Append one token to every running line and run it through the model, (1, B, D)."""
         columns = query.index.squeeze(1)
         self.coordinates.index[self.lines, columns] = columns
         self.coordinates.place[self.lines, columns] = query.place.squeeze(1)
@@ -126,7 +130,7 @@ class _Cache:
             assert isinstance(block, Block)
             normed = block.attention_norm(resid)
             key, value = block.attention.keys_values(normed)
-            self.keys[layer, self.lines, columns] = key.squeeze(1)
-            self.values[layer, self.lines, columns] = value.squeeze(1)
+            self.keys[layer, columns, self.lines] = key.squeeze(0)
+            self.values[layer, columns, self.lines] = value.squeeze(0)
             resid = block.carry_on(resid, normed, self.keys[layer], self.values[layer], view)
         return resid

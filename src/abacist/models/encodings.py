@@ -35,8 +35,6 @@ class LearnedEncoding(nn.Module):
             count = batch if self.scheme.offset == "sample" else 1
             offset = torch.randint(self.scheme.max_offset + 1, (count, 1), generator=seed)
             values = values + offset.to(values.device) * (values > 0)
-            # A long line drawn near the end of the table would fall off it.
-            values = values.clamp(max=self.scheme.num_positions - 1)
         largest = int(values.max())
         if largest >= self.scheme.num_positions:
             raise ProblemError(

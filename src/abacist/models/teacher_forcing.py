@@ -27,8 +27,8 @@ class Forced:
     """int64 (B, A): the right token, or IGNORED."""
 
     def right_tokens(self) -> Tensor:
-        """bool (B, A): predicted rightly, or nothing to predict."""
-        return (self.logits.argmax(dim=-1) == self.labels) | (self.labels == IGNORED)
+        """bool (B, A): predicted rightly, or nothing to predict. A tie is not right."""
+        return self.margins() > 0
 
     def margins(self) -> Tensor:
         """(B, A): right logit minus the best wrong one; infinite where nothing is to predict.

@@ -38,6 +38,8 @@ class Transformer(nn.Module):
         self.head = nn.Linear(config.width, vocabulary_size, bias=False)
         if config.tied_head:
             self.head.weight = self.embedding.weight
+            # As a head, rows of variance 1 would make logits of the size of the root of the width.
+            nn.init.normal_(self.embedding.weight, std=config.width**-0.5)
 
     @property
     def relative_schemes(self) -> list[PositionScheme]:
@@ -74,19 +76,19 @@ class Transformer(nn.Module):
         coordinates: Coordinates,
         offset_seed: torch.Generator | None = None,
     ) -> Tensor:
-        """The residual stream before the first layer, (B, T, D)."""
-        resid = select_rows(self.embedding.weight, ids_BT)
+        """The residual stream before the first layer, (T, B, D)."""
+        resid = select_rows(self.embedding.weight, ids_BT.t())
         for encoding in self.positions:
-            resid = resid + encoding(coordinates, ids_BT.shape[0], offset_seed)
+            resid = resid + encoding(coordinates, ids_BT.shape[0], offset_seed).transpose(0, 1)
         return resid
 
-    def unembed(self, resid: Tensor) -> Tensor:
-        """Logits from the residual stream after the last layer."""
-        normed = self.final_norm(resid)
+    def unembed(self, resid_TBD: Tensor) -> Tensor:
+        """Logits (B, T, V) from the residual stream after the last layer."""
+        normed = self.final_norm(resid_TBD)
         # Stored class by class, so that the softmax of the loss runs along whole vectors
         # instead of rows of a dozen numbers.
-        by_class = self.head.weight @ normed.flatten(0, -2).t()
-        logits: Tensor = by_class.t().view(*normed.shape[:-1], len(by_class))
+        logits_VN = self.head.weight @ normed.flatten(0, 1).t()
+        logits: Tensor = logits_VN.view(-1, *normed.shape[:2]).permute(2, 1, 0)
         return logits
 
     def visibility(self, coordinates: Coordinates) -> list[Tensor]:

@@ -82,6 +82,10 @@ class ColumnTable:
         rank = rank.clamp(max=self.table.shape[2] - 1)
         self.table[line, row, rank] = torch.where(listed, columns, -1)
         self.num_used[line, row] += listed.long()
+        everywhere = values == Coordinates.EVERYWHERE
+        if bool(everywhere.any()):
+            column = torch.where(everywhere, columns, -1).unsqueeze(1)
+            self.everywhere = torch.cat([self.everywhere, column], dim=1)
 
 
 def dense_view(schemes: list[PositionScheme], query: Coordinates, key: Coordinates) -> View:

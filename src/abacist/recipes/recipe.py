@@ -15,6 +15,7 @@ class Recipe:
     """A named, complete training configuration."""
 
     name: str
+    """What the recipe is called on the command line."""
     task: AdditionConfig
     format: ReversedFormatConfig
     split: SplitConfig

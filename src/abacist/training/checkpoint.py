@@ -14,14 +14,15 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import safetensors.torch
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from abacist import files
 from abacist.errors import CheckpointError
 from abacist.models.transformer import Transformer
+from abacist.training.optimizer import FlatAdamW
 
 
 @dataclass(frozen=True)
@@ -34,18 +35,17 @@ class Progress:
     """Time spent training, over all its parts."""
 
 
-def save(
-    directory: Path, model: Transformer, optimizer: torch.optim.Optimizer, progress: Progress
-) -> Path:
+def save(directory: Path, model: Transformer, optimizer: FlatAdamW, progress: Progress) -> Path:
     """Write one checkpoint under `directory`, whole or not at all, and return its path."""
     path = directory / f"step-{progress.step:06d}"
-    with files.new_directory(path) as temporary:
-        save_file(_weights(model), temporary / "model.safetensors")
-        save_file(_moments(model, optimizer), temporary / "state.safetensors")
-        (temporary / "state.json").write_text(json.dumps(asdict(progress)) + "\n")
-        names = ["model.safetensors", "state.safetensors", "state.json"]
-        manifest = {name: _checksum(temporary / name) for name in names}
-        (temporary / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+    contents = {
+        "model.safetensors": safetensors.torch.save(_weights(model)),
+        "state.safetensors": safetensors.torch.save(optimizer.moments()),
+        "state.json": (json.dumps(asdict(progress)) + "\n").encode(),
+    }
+    manifest = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    manifest_json = (json.dumps(manifest, indent=2) + "\n").encode()
+    files.write_directory(path, contents | {"manifest.json": manifest_json})
     return path
 
 
@@ -85,9 +85,10 @@ def load_weights(path: Path, model: Transformer) -> None:
     verify(path)
     file = path / "model.safetensors"
     try:
-        stored = load_file(file)
-        for name, parameter in _weights(model).items():
-            parameter.copy_(stored[name])
+        stored = safetensors.torch.load_file(file)
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                parameter.copy_(stored[name])
     except (SafetensorError, RuntimeError, KeyError) as error:
         reason = str(error).splitlines()[0]
         raise CheckpointError(f"{file} does not fit the model in run.json: {reason}") from error
@@ -98,26 +99,14 @@ def read_progress(path: Path) -> Progress:
     return Progress(**json.loads((path / "state.json").read_text()))
 
 
-def load_optimizer(path: Path, model: Transformer, optimizer: torch.optim.Optimizer) -> None:
-    """Fill `optimizer`, whose parameters are the model's in order, from a checkpoint."""
-    moments = load_file(path / "state.safetensors")
-    for name, parameter in model.named_parameters():
-        optimizer.state[parameter] = {
-            key: moments[f"{name}/{key}"] for key in ("step", "exp_avg", "exp_avg_sq")
-        }
+def load_optimizer(path: Path, optimizer: FlatAdamW) -> None:
+    """Fill `optimizer` from a checkpoint that `load_weights` has checked."""
+    optimizer.restore(safetensors.torch.load_file(path / "state.safetensors"))
 
 
 def _weights(model: nn.Module) -> dict[str, Tensor]:
     """Named parameters, shared ones once."""
-    return {name: parameter.detach() for name, parameter in model.named_parameters()}
-
-
-def _moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    return {
-        f"{name}/{key}": optimizer.state[parameter][key]
-        for name, parameter in model.named_parameters()
-        for key in ("step", "exp_avg", "exp_avg_sq")
-    }
+    return {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
 
 
 def _checksum(path: Path) -> str:

@@ -23,6 +23,7 @@ from abacist.models.transformer import Transformer
 from abacist.training import checkpoint
 from abacist.training.checkpoint import Progress
 from abacist.training.config import TrainingConfig
+from abacist.training.optimizer import FlatAdamW
 from abacist.training.schedule import learning_rate
 from abacist.training.step import training_step
 
@@ -63,7 +64,7 @@ class TrainingInterrupted(Exception):
 
 def train(
     model: Transformer,
-    optimizer: torch.optim.Optimizer,
+    optimizer: FlatAdamW,
     stream: TrainingStream,
     config: TrainingConfig,
     validate: Callable[[], Proportion],

@@ -1,0 +1,129 @@
+"""A recipe over several seeds: seconds, errors by length, certificate. The table of the README.
+
+    python benchmarks/default_recipe.py --seeds 10 [--recipe add] [--out results/add.json]
+    python benchmarks/default_recipe.py --show results/add.json
+
+Each seed is trained from nothing with its own data and scored on its own test problems, one seed
+after the other, in processes of their own, so that seconds and memory are a user's.
+"""
+
+import argparse
+import json
+import multiprocessing
+import resource
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import abacist
+from abacist import recipes
+
+
+def measure(recipe: str, seed: int) -> dict[str, Any]:
+    """Train, prove and score one seed."""
+    with tempfile.TemporaryDirectory() as directory:
+        run = abacist.train(recipe, out=Path(directory) / "run", seed=seed)
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        record = json.loads(run.directory.run_json.read_text())
+        certificate = run.prove()
+        card = run.score()
+        nines = ["9" * digits + "+1" for digits in (10, 100, 1_000)]
+        return {
+            "seed": seed,
+            "seconds": round(run.directory.read_metrics()[-1]["seconds"], 1),
+            "steps": run.recipe.training.num_steps,
+            "threads": record["threads"],
+            "peak_memory_mib": memory,
+            "parameters": run.model.num_parameters,
+            "rows": [
+                {"name": row.name, "errors": row.exact_match.errors, "n": row.exact_match.n}
+                for row in card.rows
+                if row.exact_match is not None
+            ],
+            "nines_right": sum(solution.correct for solution in run.solve(nines)),
+            "nines": len(nines),
+            "certified": certificate.certified,
+            "neighbourhoods": certificate.neighbourhoods,
+            "smallest_margin": round(certificate.smallest_margin or 0.0, 2),
+            "prove_seconds": round(certificate.seconds, 1),
+        } | {"circumstances": {k: record[k] for k in ("torch", "python", "machine", "cores")}}
+
+
+COLUMNS = {
+    "≤ 10 digits": "≤ 10 digits, all pairs",
+    "100": "100 digits",
+    "100, unequal": "100 digits, unequal",
+    "1,000": "1,000 digits",
+    "10,000": "10,000 digits",
+}
+"""Heading of a column of errors: the row of the scorecard it shows."""
+
+
+def table(record: dict[str, Any]) -> str:
+    """The record as a Markdown table, one seed a row."""
+    seeds = record["seeds"]
+    counts = {row["name"]: row["n"] for row in seeds[0]["rows"]}
+    columns = {heading: name for heading, name in COLUMNS.items() if name in counts}
+    headings = [
+        "seed",
+        "seconds",
+        "steps",
+        *(f"errors {heading} (n = {counts[name]:,})" for heading, name in columns.items()),
+        "99…9+1 at 10, 100, 1,000",
+        "certified",
+        "smallest margin",
+    ]
+    lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
+    for seed in seeds:
+        errors = {row["name"]: row["errors"] for row in seed["rows"]}
+        cells = [
+            seed["seed"],
+            seed["seconds"],
+            f"{seed['steps']:,}",
+            *(errors[name] for name in columns.values()),
+            f"{seed['nines_right']} of {seed['nines']}",
+            "yes" if seed["certified"] else "**no**",
+            seed["smallest_margin"],
+        ]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    certified = sum(seed["certified"] for seed in seeds)
+    where = seeds[0]["circumstances"]
+    memory = max(seed["peak_memory_mib"] for seed in seeds)
+    lines += [
+        "",
+        f"`{record['recipe']}`: {seeds[0]['parameters']:,} parameters, certified in {certified} of "
+        f"{len(seeds)} seeds by {seeds[0]['neighbourhoods']:,} neighbourhoods each, proved in at "
+        f"most {max(seed['prove_seconds'] for seed in seeds)} s; peak memory of training "
+        f"{memory} MiB. {where['machine']}, {where['cores']} cores, threads "
+        f"{', '.join(sorted({str(seed['threads']) for seed in seeds}))} (chosen by timing), "
+        f"torch {where['torch']}, Python {where['python']}.",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--recipe", default="add", choices=list(recipes.RECIPES))
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--out", help="write the record here, as JSON")
+    parser.add_argument("--show", help="only print the table of this record")
+    arguments = parser.parse_args()
+    if arguments.show:
+        print(table(json.loads(Path(arguments.show).read_text())))
+        return
+    seeds = []
+    spawn = multiprocessing.get_context("spawn")
+    for seed in range(arguments.seeds):
+        with spawn.Pool(1) as pool:
+            seeds.append(pool.apply(measure, (arguments.recipe, seed)))
+        print(
+            f"seed {seed}: {seeds[-1]['seconds']} s, certified {seeds[-1]['certified']}", flush=True
+        )
+    record = {"recipe": arguments.recipe, "seeds": seeds}
+    print(table(record))
+    if arguments.out:
+        Path(arguments.out).write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

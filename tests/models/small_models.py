@@ -1,0 +1,61 @@
+"""Lines, coordinates and small models with random weights, for the tests of this directory."""
+
+import re
+
+import torch
+from torch import Tensor
+
+from abacist.formats.annotated import AnnotatedTokens
+from abacist.formats.config import ReversedFormatConfig
+from abacist.formats.reversed import ReversedFormat
+from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
+from abacist.models.coordinates import Coordinates
+from abacist.models.transformer import Transformer
+from abacist.tasks.addition import Addition
+from abacist.tasks.config import AdditionConfig
+from abacist.tasks.problems import Problems
+
+TASK = Addition(AdditionConfig())
+FORMAT = ReversedFormat(ReversedFormatConfig(), "+")
+SCHEME_NAMES = list(POSITIONS)
+
+
+def place_window(low: int, high: int) -> tuple[PositionScheme, ...]:
+    return (PositionScheme(encoding="relative", coordinate="place", window=(low, high)),)
+
+
+def random_model(
+    positions: str | tuple[PositionScheme, ...] = "place-relative",
+    seed: int = 0,
+    dtype: torch.dtype = torch.float64,
+    **settings: object,
+) -> Transformer:
+    """A model none of whose parameters is 0 or 1, as biases and norms are at the start."""
+    torch.manual_seed(seed)
+    schemes = POSITIONS[positions] if isinstance(positions, str) else positions
+    sizes = {"width": 12, "num_heads": 2, "mlp_width": 20, "positions": schemes, **settings}
+    model = Transformer(ModelConfig(**sizes), len(FORMAT.vocabulary)).to(dtype)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.3 * torch.randn_like(parameter)
+    return model.eval()
+
+
+def random_problems(lengths: list[tuple[int, int]], seed: int = 0) -> Problems:
+    return TASK.draw(torch.tensor(lengths), torch.Generator().manual_seed(seed))
+
+
+def write(problems: Problems) -> AnnotatedTokens:
+    return FORMAT.write(problems, TASK.answer(problems))
+
+
+def ids_of(text: str) -> Tensor:
+    """One line, from its text."""
+    tokens = re.findall(r"<\w+>|.", text)
+    return torch.tensor([[FORMAT.vocabulary.id(token) for token in tokens]])
+
+
+def coordinates_of_places(places: list[list[int]]) -> Coordinates:
+    """Unpadded lines whose tokens stand at these places."""
+    place = torch.tensor(places)
+    return Coordinates(torch.arange(place.shape[1]).expand_as(place), place)

@@ -1,0 +1,146 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_models import FORMAT, SCHEME_NAMES, TASK, random_model, random_problems, write
+
+from abacist.formats.annotated import Field
+from abacist.models.decoding import generate
+from abacist.models.teacher_forcing import IGNORED, Forced, coordinates_of, teacher_forced
+from abacist.models.transformer import Transformer
+from abacist.tasks.problems import Problems
+
+
+def written_rightly(model: Transformer, problems: Problems) -> list[bool]:
+    """Whether greedy generation writes exactly the right line, to the end token."""
+    prompt, lines = FORMAT.prompt(problems), write(problems)
+    generated = generate(
+        model,
+        prompt.ids,
+        prompt.lengths,
+        max_new_tokens=int(problems.lengths_BN.max()) + 3,
+        end_id=FORMAT.end_id,
+        coordinates_of=lambda ids: coordinates_of(FORMAT.annotate(ids)),
+    )
+    return [
+        torch.equal(got[:length], right[:length])
+        for got, right, length in zip(generated.ids, lines.ids, lines.lengths, strict=True)
+    ]
+
+
+@torch.no_grad()
+def judged_right(model: Transformer, problems: Problems) -> list[bool]:
+    verdicts: list[bool] = teacher_forced(model, write(problems)).right_tokens().all(dim=1).tolist()
+    return verdicts
+
+
+def test_one_pass_judges_as_generation_does_where_some_answers_are_right_and_some_wrong(
+    half_trained: Transformer,
+) -> None:
+    lengths = [(a, b) for a in range(1, 16) for b in range(1, 16)]
+    problems = random_problems(lengths)
+    judged = judged_right(half_trained, problems)
+    assert judged == written_rightly(half_trained, problems)
+    assert 20 < sum(judged) < len(judged) - 20
+
+
+def test_one_pass_judges_as_generation_does_beyond_64_tokens(half_trained: Transformer) -> None:
+    problems = random_problems([(length, 33) for length in range(15, 40)])
+    assert judged_right(half_trained, problems) == written_rightly(half_trained, problems)
+
+
+NATURALS = st.integers(0, 99) | st.integers(0, 10**14)
+
+
+@settings(deadline=None, max_examples=25)
+@given(rows=st.lists(st.tuples(NATURALS, NATURALS), min_size=1, max_size=4))
+def test_one_pass_judges_any_problem_as_generation_does(
+    half_trained: Transformer, rows: list[tuple[int, int]]
+) -> None:
+    problems = Problems.from_integers(list(rows))
+    assert judged_right(half_trained, problems) == written_rightly(half_trained, problems)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("positions", SCHEME_NAMES)
+def test_one_pass_judges_models_with_random_weights_as_generation_does(
+    positions: str, seed: int
+) -> None:
+    model = random_model(positions, seed)
+    problems = random_problems([(1, 1)] * 60 + [(2, 1)] * 20, seed)
+    assert judged_right(model, problems) == written_rightly(model, problems)
+
+
+def test_margins_are_positive_exactly_where_predictions_are_right(
+    half_trained: Transformer,
+) -> None:
+    problems = random_problems([(a, b) for a in range(1, 13) for b in range(1, 13)])
+    with torch.no_grad():
+        forced = teacher_forced(half_trained, write(problems))
+    right = forced.right_tokens()
+    assert torch.equal(forced.margins() > 0, right)
+    assert (~right).any()
+
+
+def test_margin_is_the_right_logit_minus_the_best_wrong_one() -> None:
+    logits = torch.tensor([[[1.0, 5.0, 3.0], [1.0, 5.0, 3.0], [0.0, 0.0, 9.0]]])
+    forced = Forced(logits, torch.tensor([[1, 2, IGNORED]]))
+    assert forced.margins().tolist() == [[2.0, -2.0, float("inf")]]
+    assert forced.right_tokens().tolist() == [[True, False, True]]
+
+
+def test_margin_does_not_depend_on_where_logits_lie() -> None:
+    logits = torch.tensor([[[-11.0, -7.0, -9.0], [9.0, 13.0, 11.0]]])
+    assert Forced(logits, torch.tensor([[1, 1]])).margins().tolist() == [[2.0, 2.0]]
+
+
+def test_a_tie_is_never_right_without_a_margin() -> None:
+    forced = Forced(torch.zeros(1, 1, 3), torch.tensor([[0]]))
+    assert torch.equal(forced.margins() > 0, forced.right_tokens())
+
+
+def test_labels_are_the_targets_of_the_lines_and_nothing_else() -> None:
+    lines = write(random_problems([(1, 1), (3, 5), (7, 2)]))
+    labels = teacher_forced(random_model(), lines).labels
+    for row in range(3):
+        wanted = lines.ids[row][lines.target[row]]
+        assert labels[row][labels[row] != IGNORED].tolist() == wanted.tolist()
+
+
+def test_every_target_is_predicted_from_the_token_before_it() -> None:
+    model = random_model()
+    lines = write(random_problems([(1, 1), (3, 5), (7, 2)]))
+    forced = teacher_forced(model, lines)
+    logits = model(lines.ids, coordinates_of(lines), path="dense")
+    for row in range(3):
+        before = lines.target[row].nonzero()[:, 0] - 1
+        predicted = forced.logits[row][forced.labels[row] != IGNORED]
+        torch.testing.assert_close(predicted, logits[row, before], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("positions", SCHEME_NAMES)
+@pytest.mark.parametrize("path", ["auto", "dense"])
+def test_shared_coordinates_change_nothing_for_lines_of_equal_lengths(
+    positions: str, path: str
+) -> None:
+    model = random_model(positions, num_layers=2)
+    lines = write(random_problems([(5, 5)] * 40))
+    assert (lines.field[:, -1] == Field.PADDING).any()
+    assert (lines.field[:, -1] != Field.PADDING).any()
+    shared = teacher_forced(model, lines, equal_lengths=True, path=path)
+    own = teacher_forced(model, lines, path=path)
+    assert torch.equal(shared.labels, own.labels)
+    predicting = own.labels != IGNORED
+    torch.testing.assert_close(
+        shared.logits[predicting], own.logits[predicting], rtol=1e-9, atol=1e-9
+    )
+
+
+def test_padding_of_lines_of_unequal_lengths_is_not_judged() -> None:
+    problems = random_problems([(1, 1), (12, 12)])
+    forced = teacher_forced(random_model(), write(problems))
+    answer_tokens = TASK.answer(problems).lengths_B + 1
+    assert (forced.labels != IGNORED).sum(dim=1).tolist() == answer_tokens.tolist()
+    nothing = forced.labels == IGNORED
+    assert forced.right_tokens()[nothing].all()
+    assert forced.margins()[nothing].isinf().all()

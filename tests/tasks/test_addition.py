@@ -1,0 +1,146 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from abacist.errors import ConfigurationError, ProblemError
+from abacist.tasks.addition import Addition
+from abacist.tasks.config import AdditionConfig
+from abacist.tasks.problems import Problems
+
+TASK = Addition(AdditionConfig())
+NATURALS = st.integers(0, 20) | st.integers(0, 10**60) | st.integers(1, 60).map(lambda n: 10**n - 1)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.tuples(NATURALS, NATURALS), min_size=1, max_size=5))
+def test_answers_equal_python_integers(rows: list[tuple[int, int]]) -> None:
+    answers = TASK.answer(Problems.from_integers(list(rows)))
+    assert answers.texts() == [str(a + b) for a, b in rows]
+
+
+def test_answer_has_a_further_digit_only_where_the_last_column_overflows() -> None:
+    answers = TASK.answer(Problems.from_integers([(99, 1), (98, 1), (1, 99), (5, 5), (0, 0)]))
+    assert answers.lengths_B.tolist() == [3, 2, 3, 2, 1]
+
+
+def test_column_rule_is_addition_with_a_carry_in_every_case() -> None:
+    rule = TASK.column_rule()
+    cases = [(c, a, b) for c in range(rule.num_states) for a in range(10) for b in range(10)]
+    cases_n = torch.tensor(cases)
+    digit, state = rule.step(cases_n[:, 0], cases_n[:, 1:])
+    assert list(zip(state.tolist(), digit.tolist(), strict=True)) == [
+        divmod(sum(case), 10) for case in cases
+    ]
+
+
+def test_lengths_are_drawn_from_every_pair_within_the_training_range_equally() -> None:
+    task = Addition(AdditionConfig(min_digits=2, max_digits=4))
+    lengths = task.draw_lengths(9_000, torch.Generator().manual_seed(0))
+    assert lengths.shape == (9_000, 2)
+    pairs, counts = lengths.unique(dim=0, return_counts=True)
+    assert pairs.tolist() == [[a, b] for a in (2, 3, 4) for b in (2, 3, 4)]
+    assert ((counts - 1_000).abs() < 150).all(), counts
+
+
+def test_drawn_operands_have_the_lengths_asked_for() -> None:
+    lengths = torch.tensor([[1, 5], [7, 2], [3, 3]])
+    problems = TASK.draw(lengths, torch.Generator().manual_seed(0))
+    written = [[len(text) for text in problems.operand(n).texts()] for n in (0, 1)]
+    significant = [[len(str(int(text))) for text in problems.operand(n).texts()] for n in (0, 1)]
+    assert written == significant == lengths.T.tolist()
+
+
+def test_an_empty_batch_can_be_drawn() -> None:
+    lengths = torch.zeros(0, 2, dtype=torch.int64)
+    assert len(TASK.draw(lengths, torch.Generator())) == 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "understood"),
+    [
+        ("12+34", "12+34"),
+        (" 12 + 34 ", "12+34"),
+        ("12+34=", "12+34"),
+        ("12 + 34 =", "12+34"),
+        ("\t7+8\n", "7+8"),
+        ("007+08", "7+8"),
+        ("0+0", "0+0"),
+        ("000+0", "0+0"),
+        ("9+123456789012345678901234567890", "9+123456789012345678901234567890"),
+    ],
+)
+def test_a_typed_sum_is_understood(typed: str, understood: str) -> None:
+    assert TASK.expressions(TASK.parse([typed])) == [understood]
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(NATURALS, NATURALS), max_size=5))
+def test_expressions_parse_back_to_the_same_problems(rows: list[tuple[int, int]]) -> None:
+    problems = Problems.from_integers(list(rows))
+    again = TASK.parse(TASK.expressions(problems))
+    assert torch.equal(again.digits_BNW, problems.digits_BNW)
+    assert torch.equal(again.lengths_BN, problems.lengths_BN)
+
+
+@pytest.mark.parametrize(
+    ("typed", "complaint"),
+    [
+        ("12+", "an operand is missing"),
+        ("+12", "an operand is missing"),
+        ("abc", "cannot read 'abc'"),
+        ("12", "cannot read '12'"),
+        ("=", "cannot read '='"),
+        ("1 2+3", "cannot read '1 2+3'"),
+        ("12+34==", "cannot read"),
+        ("1+x", "cannot read '1+x'"),
+        ("1.5+2", "without points or commas"),
+        ("1,500+2", "without points or commas"),
+        ("-3+4", "minus sign"),
+        ("3-4", "minus sign"),
+        ("1+2+3", "adds 3 numbers and this task adds 2"),
+        ("7*8", "this task knows + only"),
+        ("8/4", "this task knows + only"),
+        ("8%3", "this task knows + only"),
+        ("", "empty problem"),
+        ("   ", "empty problem"),
+        ("١+٢", "cannot read '١+٢'"),
+        ("²+1", "cannot read '²+1'"),
+        ("1\n+x", "cannot read"),
+        ("1_000+2", "cannot read '1_000+2'"),
+    ],
+)
+def test_what_is_no_sum_is_refused_in_one_line_that_shows_what_to_type(
+    typed: str, complaint: str
+) -> None:
+    with pytest.raises(ProblemError) as caught:
+        TASK.parse(["1+1", typed])
+    message = str(caught.value)
+    assert complaint in message
+    assert "12+34" in message
+    assert "\n" not in message
+
+
+def test_an_operand_beyond_the_limit_is_refused_with_its_length_and_the_limit() -> None:
+    with pytest.raises(ProblemError, match="operand of 1,001 digits; at most 1,000") as caught:
+        TASK.parse(["1+" + "7" * 1_001], max_digits=1_000)
+    assert len(str(caught.value)) < 200
+
+
+def test_leading_zeros_do_not_count_towards_the_limit() -> None:
+    problems = TASK.parse(["0" * 50 + "123+1"], max_digits=3)
+    assert TASK.expressions(problems) == ["123+1"]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "complaint"),
+    [
+        ({"max_digits": 0}, "task.max_digits must be 1 to 1,000,000, got 0"),
+        ({"max_digits": 1_000_001}, "got 1000001"),
+        ({"min_digits": 0}, "task.min_digits must be 1 to 10, got 0"),
+        ({"min_digits": 5, "max_digits": 4}, "task.min_digits must be 1 to 4, got 5"),
+    ],
+)
+def test_training_lengths_out_of_range_are_refused(lengths: dict[str, int], complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        AdditionConfig(**lengths)

@@ -1,0 +1,73 @@
+import pytest
+
+from abacist import errors
+from abacist.errors import check_between, nearest
+
+
+@pytest.mark.parametrize(
+    ("error", "parents"),
+    [
+        (errors.UserError, (errors.AbacistError,)),
+        (errors.ConfigurationError, (errors.UserError, ValueError)),
+        (errors.ProblemError, (errors.UserError, ValueError)),
+        (errors.RunError, (errors.UserError,)),
+        (errors.CheckpointError, (errors.RunError,)),
+        (errors.TrainingDiverged, (errors.AbacistError,)),
+    ],
+)
+def test_every_error_stands_where_its_tree_is_drawn(
+    error: type[Exception], parents: tuple[type[Exception], ...]
+) -> None:
+    assert error.__bases__ == parents
+
+
+def test_the_drawn_tree_names_every_error() -> None:
+    defined = [
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, errors.AbacistError)
+    ]
+    assert len(defined) == 7
+    for name in defined:
+        assert name in (errors.__doc__ or "")
+
+
+def test_divergence_is_not_blamed_on_what_was_typed() -> None:
+    assert not issubclass(errors.TrainingDiverged, errors.UserError)
+
+
+@pytest.mark.parametrize("value", [1, 2.5, 10])
+def test_bounds_themselves_are_allowed(value: float) -> None:
+    check_between("task.digits", value, 1, 10, 3)
+
+
+@pytest.mark.parametrize("value", [0, 11, -1, 10.0001, float("nan"), float("inf"), True])
+def test_a_value_outside_its_bounds_is_refused(value: float) -> None:
+    with pytest.raises(errors.ConfigurationError):
+        check_between("task.digits", value, 1, 10, 3)
+
+
+def test_refusal_names_setting_range_value_and_what_to_type() -> None:
+    with pytest.raises(errors.ConfigurationError) as caught:
+        check_between("task.max_digits", 0, 1, 1_000_000, 3)
+    assert str(caught.value) == (
+        "task.max_digits must be 1 to 1,000,000, got 0. Try --task.max_digits 3."
+    )
+
+
+def test_refusal_shows_fractional_bounds_as_a_person_writes_them() -> None:
+    with pytest.raises(errors.ConfigurationError, match=r"must be 0\.001 to 0\.5, got 2"):
+        check_between("split.test_fraction", 2, 0.001, 0.5, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("model.widht", "model.width"), ("num_layer", "num_layers"), ("ad", "add")],
+)
+def test_the_closest_known_name_is_suggested(typed: str, meant: str) -> None:
+    known = ["model.width", "num_layers", "add", "seed"]
+    assert nearest(typed, known) == f"did you mean {meant!r}?"
+
+
+def test_all_known_names_are_listed_where_none_is_close() -> None:
+    assert nearest("zzzzzz", ["add", "multiply"]) == "known: add, multiply."
