@@ -1,7 +1,9 @@
 """A recipe over several seeds: seconds, errors by length, certificate. The table of the README.
 
     python benchmarks/default_recipe.py --seeds 10 [--recipe add] [--out results/add.json]
-    python benchmarks/default_recipe.py --show results/add.json
+    python benchmarks/default_recipe.py --readme
+
+The second form puts the tables of all committed records into the README.
 
 Each seed is trained from nothing with its own data and scored on its own test problems, one seed
 after the other, in processes of their own, so that seconds and memory are a user's.
@@ -10,6 +12,7 @@ after the other, in processes of their own, so that seconds and memory are a use
 import argparse
 import json
 import multiprocessing
+import re
 import resource
 import tempfile
 from pathlib import Path
@@ -17,6 +20,8 @@ from typing import Any
 
 import abacist
 from abacist import recipes
+
+ROOT = Path(__file__).parents[1]
 
 
 def measure(recipe: str, seed: int) -> dict[str, Any]:
@@ -50,7 +55,6 @@ def measure(recipe: str, seed: int) -> dict[str, Any]:
 
 
 COLUMNS = {
-    "≤ 10 digits": "≤ 10 digits, all pairs",
     "100": "100 digits",
     "100, unequal": "100 digits, unequal",
     "1,000": "1,000 digits",
@@ -63,7 +67,8 @@ def table(record: dict[str, Any]) -> str:
     """The record as a Markdown table, one seed a row."""
     seeds = record["seeds"]
     counts = {row["name"]: row["n"] for row in seeds[0]["rows"]}
-    columns = {heading: name for heading, name in COLUMNS.items() if name in counts}
+    first = seeds[0]["rows"][0]["name"]
+    columns = {first.partition(",")[0]: first} | {h: n for h, n in COLUMNS.items() if n in counts}
     headings = [
         "seed",
         "seconds",
@@ -101,15 +106,26 @@ def table(record: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def with_tables(readme: str) -> str:
+    """The README with every marked table made anew from its committed record."""
+
+    def fill(match: re.Match[str]) -> str:
+        record = json.loads((ROOT / match[1]).read_text())
+        return f"<!-- {match[1]} -->\n{table(record)}\n<!-- end -->"
+
+    return re.sub(r"<!-- (results/\S+\.json) -->\n.*?<!-- end -->", fill, readme, flags=re.DOTALL)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--recipe", default="add", choices=list(recipes.RECIPES))
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--out", help="write the record here, as JSON")
-    parser.add_argument("--show", help="only print the table of this record")
+    parser.add_argument("--readme", action="store_true", help="only bring the README up to date")
     arguments = parser.parse_args()
-    if arguments.show:
-        print(table(json.loads(Path(arguments.show).read_text())))
+    if arguments.readme:
+        readme = ROOT / "README.md"
+        readme.write_text(with_tables(readme.read_text()))
         return
     seeds = []
     spawn = multiprocessing.get_context("spawn")

@@ -152,6 +152,17 @@ def test_score_prints_json_with_n_and_interval(run, untrained):
     assert len(first["interval"]) == 2
 
 
+def test_score_goes_as_far_as_asked(run, certified):
+    code, out, _ = run(
+        "score", str(certified.path), "--json", "--num-problems", "2", "--longest", "100000"
+    )
+    rows = {row["name"]: row["exact_match"] for row in json.loads(out)["rows"]}
+    assert code == 0
+    assert rows["100,000 digits"]["value"] == 1
+    short = json.loads(run("score", str(certified.path), "--json", "--longest", "20")[1])
+    assert max(row["digits"] for row in short["rows"]) == 20
+
+
 def test_score_draws_a_picture(run, untrained):
     run("score", str(untrained.path))
     assert untrained.directory.lengths_picture.read_bytes().startswith(b"\x89PNG")

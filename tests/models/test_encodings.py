@@ -85,9 +85,15 @@ def test_without_a_seed_nothing_is_moved(offset: str) -> None:
 
 def test_an_offset_that_moves_a_coordinate_off_the_table_is_refused() -> None:
     encoding = learned(num_positions=8, offset="batch", max_offset=6)
-    with pytest.raises(ProblemError, match="end at place 7"):
-        for seed in range(30):
-            rows_read(encoding, coordinates_of_places([[1, 2, 3, 4, 5]]), 1, seed)
+    places = coordinates_of_places([[1, 2, 3, 4, 5]])
+    refused = 0
+    for seed in range(30):
+        try:
+            assert rows_read(encoding, places, 1, seed).max() <= 7
+        except ProblemError:
+            refused += 1
+    # Offsets of 3 and more, of 0 to 6, fall off.
+    assert 5 < refused < 28
 
 
 @pytest.mark.parametrize("coordinate", ["index", "place"])

@@ -20,6 +20,12 @@ def run(arguments: list[str]) -> int:
         metavar="N",
         help="test problems for each length (default: the recipe's, 1000)",
     )
+    parser.add_argument(
+        "--longest",
+        type=whole_number(1),
+        metavar="N",
+        help="longest operands scored, in digits (default: the recipe's, 10000)",
+    )
     parser.add_json()
     parsed = parser.parse(arguments)
 
@@ -27,7 +33,7 @@ def run(arguments: list[str]) -> int:
     from abacist.runs.run import load
 
     trained = load(parsed.run)
-    card = scored(trained, parsed.num_problems)
+    card = scored(trained, parsed.num_problems, parsed.longest)
     if parsed.json:
         print(json.dumps(card.to_json()))
         return 0
@@ -40,14 +46,20 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
-def scored(trained: "Run", num_problems: int | None) -> "Scorecard":
+def scored(
+    trained: "Run", num_problems: int | None = None, longest: int | None = None
+) -> "Scorecard":
     """Score a run with progress shown, and draw the picture."""
     from abacist.cli.progress import Ticker
-    from abacist.reports.figures import draw_lengths
+    from abacist.reports.figures import draw_lengths, series_of
 
     with Ticker("scoring") as ticker:
         card = trained.score(
-            num_problems, lambda name, done, total: ticker.update(done, total, name)
+            num_problems, longest, lambda name, done, total: ticker.update(done, total, name)
         )
-    draw_lengths(card.to_json(), trained.recipe.task.max_digits, trained.directory.lengths_picture)
+    draw_lengths(
+        series_of(card.to_json()),
+        trained.recipe.task.max_digits,
+        trained.directory.lengths_picture,
+    )
     return card

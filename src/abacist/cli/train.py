@@ -161,7 +161,7 @@ def _evaluate(as_json: bool, trained: "Run") -> int:
     from abacist.cli import show
     from abacist.cli.score import scored
 
-    card = scored(trained, None)
+    card = scored(trained)
     certificate = trained.prove()
     if as_json:
         _announce(

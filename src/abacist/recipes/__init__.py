@@ -9,6 +9,7 @@ from abacist.recipes.recipe import Recipe
 
 RECIPES: dict[str, Callable[[], Recipe]] = {
     "add": addition.add,
+    "add-tiny": addition.add_tiny,
 }
 """Every recipe by name; the default comes first."""
 

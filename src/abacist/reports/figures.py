@@ -1,16 +1,32 @@
 """Pictures drawn from records."""
 
 import io
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from abacist import files
 
+Row = Mapping[str, Any]
+"""One row of `scorecard.json`."""
 
-def draw_lengths(scorecard: dict[str, Any], trained_digits: int, path: Path) -> None:
-    """Exact match by number of digits, with 95 % intervals, as a PNG.
+# Told apart also without colour (Paul Tol's bright scheme, and a marker each).
+_STYLES = (("o", "#4477aa"), ("s", "#cc6677"), ("^", "#228833"), ("D", "#aa7733"), ("v", "#885599"))
 
-    `scorecard` is what `scorecard.json` holds; `trained_digits` is the longest training operand.
+
+def series_of(scorecard: Mapping[str, Any]) -> dict[str, list[Row]]:
+    """The curves of one run: operands of equal lengths, and one operand shorter."""
+    rows = [row for row in scorecard["rows"] if row["kind"] != "probe" and row["exact_match"]]
+    return {
+        "equal lengths": [row for row in rows if row["name"].endswith(("digit", "digits"))],
+        "one operand shorter": [row for row in rows if row["name"].endswith("unequal")],
+    }
+
+
+def draw_lengths(series: Mapping[str, Sequence[Row]], trained_digits: int, path: Path) -> None:
+    """Exact match by number of digits, a curve for each series, with 95 % intervals, as a PNG.
+
+    `trained_digits` is the longest training operand.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -19,26 +35,18 @@ def draw_lengths(scorecard: dict[str, Any], trained_digits: int, path: Path) -> 
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     axes.axvspan(0.8, trained_digits + 0.5, color="#4477aa", alpha=0.12, linewidth=0)
-    axes.annotate(
-        f"training lengths: up to {trained_digits} digits",
-        (0.01, 1.03),
-        xycoords="axes fraction",
-        color="#335f8a",
+    axes.set_title(
+        f"shaded: training lengths, up to {trained_digits} digits", loc="left", fontsize=10
     )
-    series = {"equal lengths": ("o", "#4477aa"), "one operand shorter": ("s", "#cc6677")}
-    for name, (marker, colour) in series.items():
-        rows = [row for row in scorecard["rows"] if _series(row) == name and row["exact_match"]]
-        if not rows:
-            continue
+    for (name, rows), (marker, colour) in zip(series.items(), _STYLES, strict=False):
         value = [100 * row["exact_match"]["value"] for row in rows]
-        low, high = zip(*[row["exact_match"]["interval"] for row in rows], strict=True)
+        intervals = [row["exact_match"]["interval"] for row in rows]
+        below = [v - 100 * low for v, (low, _) in zip(value, intervals, strict=True)]
+        above = [100 * high - v for v, (_, high) in zip(value, intervals, strict=True)]
         axes.errorbar(
             [row["digits"] for row in rows],
             value,
-            yerr=[
-                [v - 100 * edge for v, edge in zip(value, low, strict=True)],
-                [100 * edge - v for v, edge in zip(value, high, strict=True)],
-            ],
+            yerr=[below, above],
             marker=marker,
             color=colour,
             capsize=3,
@@ -53,13 +61,7 @@ def draw_lengths(scorecard: dict[str, Any], trained_digits: int, path: Path) -> 
     axes.xaxis.set_major_formatter(lambda digits, _: f"{digits:,.0f}")
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower left", frameon=False)
+    axes.legend(loc="lower left" if len(series) < 3 else "center right", frameon=False)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
     files.write_bytes(path, buffer.getvalue())
-
-
-def _series(row: dict[str, Any]) -> str | None:
-    if row["kind"] == "probe" or "all pairs" in row["name"]:
-        return None
-    return "one operand shorter" if row["name"].endswith("unequal") else "equal lengths"

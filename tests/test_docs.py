@@ -1,0 +1,73 @@
+"""Documents that cannot lie: tables come from records, commands and names exist."""
+
+import importlib.util
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from abacist.cli import COMMANDS
+from abacist.recipes import RECIPES, find
+from abacist.runs.run import build_model
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def test_tables_in_the_readme_are_those_of_the_committed_records():
+    specification = importlib.util.spec_from_file_location(
+        "default_recipe", ROOT / "benchmarks" / "default_recipe.py"
+    )
+    benchmark = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(benchmark)
+    assert benchmark.with_tables(README) == README
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document):
+    for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
+        if "://" not in target:
+            assert (document.parent / target).exists(), target
+
+
+def test_commands_in_the_readme_exist():
+    lines = re.findall(r"^(?:\$ |    )?(?:\.venv/bin/)?abacist (.+)$", README, flags=re.MULTILINE)
+    assert len(lines) >= 3
+    for line in lines:
+        assert shlex.split(line)[0] in COMMANDS, line
+
+
+def test_files_named_in_the_reading_order_exist():
+    section = README.partition("## Read the code")[2].partition("## Layout")[0]
+    names = re.findall(r"`([a-z_]+/[a-z_]+\.py)`", section)
+    assert len(names) > 5
+    for name in names:
+        assert (ROOT / "src" / "abacist" / name).is_file(), name
+
+
+def test_benchmarks_and_records_named_in_documents_exist():
+    for document in DOCUMENTS:
+        for name in re.findall(r"(?:benchmarks|results)/[\w-]+\.\w+", document.read_text()):
+            assert (ROOT / name).is_file(), f"{name} in {document.name}"
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_states_its_parameters_and_has_a_record(name):
+    stated = re.search(r"Cost: ([\d,]+) parameters", RECIPES[name].__doc__)[1]
+    assert int(stated.replace(",", "")) == build_model(find(name)).num_parameters
+    record = json.loads((ROOT / "results" / f"{name}.json").read_text())
+    assert record["recipe"] == name
+    assert record["seeds"][0]["parameters"] == build_model(find(name)).num_parameters
+    assert record["seeds"][0]["steps"] == find(name).training.num_steps
+    assert f"results/{name}.json" in README
+
+
+def test_the_certificate_document_counts_as_the_program_does():
+    text = (ROOT / "docs" / "certificate.md").read_text()
+    record = json.loads((ROOT / "results" / "add.json").read_text())
+    assert {seed["neighbourhoods"] for seed in record["seeds"]} == {24_518}
+    assert "24,518" in text
+    assert "223,518" in text
