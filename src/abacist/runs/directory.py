@@ -1,0 +1,101 @@
+"""Where a run keeps what.
+
+    runs/add-20261121-153012/
+      run.json            recipe with every setting, seed, versions, machine, threads
+      metrics.jsonl       one record a line
+      checkpoints/        step-001500/ …
+      scorecard.json      the evaluation; failures.jsonl beside it, lengths.png drawn from it
+      certificate.json    the outcome of the proof
+"""
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from abacist import files
+from abacist.errors import RunError
+
+RUNS = Path("runs")
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """The files of one run."""
+
+    path: Path
+
+    @property
+    def run_json(self) -> Path:
+        return self.path / "run.json"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def scorecard(self) -> Path:
+        return self.path / "scorecard.json"
+
+    @property
+    def failures(self) -> Path:
+        return self.path / "failures.jsonl"
+
+    @property
+    def lengths_picture(self) -> Path:
+        return self.path / "lengths.png"
+
+    @property
+    def certificate(self) -> Path:
+        return self.path / "certificate.json"
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """All whole records; a last line torn by a crash is left out."""
+        if not self.metrics.exists():
+            return []
+        records = []
+        for line in self.metrics.read_text().splitlines():
+            try:
+                records.append(json.loads(line))
+            except ValueError:
+                break
+        return records
+
+    def write_metrics(self, records: list[dict[str, Any]]) -> None:
+        """Replace all records."""
+        text = "".join(json.dumps(record) + "\n" for record in records)
+        files.write_bytes(self.metrics, text.encode())
+
+    def append_metrics(self, record: dict[str, Any]) -> None:
+        """Add one record at the end."""
+        with open(self.metrics, "a") as file:
+            file.write(json.dumps(record) + "\n")
+
+
+def new_path(recipe_name: str) -> Path:
+    """A fresh directory name under `runs/`, by recipe and time."""
+    stem = f"{recipe_name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    path, copy = RUNS / stem, 2
+    while path.exists():
+        path, copy = RUNS / f"{stem}-{copy}", copy + 1
+    return path
+
+
+def find(text: str) -> RunDirectory:
+    """The run a user means: a directory, or `latest` for the newest one under `runs/`."""
+    if text == "latest" and not Path("latest").exists():
+        found = [path.parent for path in RUNS.glob("*/run.json")]
+        if not found:
+            raise RunError("there is no run under runs/ yet. Type abacist train add.")
+        return RunDirectory(max(found, key=lambda path: (path / "run.json").stat().st_mtime))
+    directory = RunDirectory(Path(text))
+    if not directory.path.exists():
+        raise RunError(f"there is no run {text}. Type a run directory, or latest for the newest.")
+    if not directory.run_json.is_file():
+        raise RunError(f"{text} is not a run directory: it has no run.json.")
+    return directory

@@ -1,0 +1,122 @@
+"""A trained model with everything that belongs to it.
+
+    >>> run = load("runs/add-20261121-153012")
+    >>> run.solve(["12+34"])[0].answer
+    '46'
+"""
+
+import json
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from abacist import files
+from abacist.configuration import from_json
+from abacist.errors import CheckpointError, ConfigurationError, RunError
+from abacist.evaluation.certificate import Certificate, prove
+from abacist.evaluation.scorecard import Scorecard, score
+from abacist.evaluation.solving import Solution, solve
+from abacist.formats.reversed import ReversedFormat
+from abacist.models.transformer import Transformer
+from abacist.recipes.recipe import Recipe
+from abacist.runs import directory
+from abacist.runs.directory import RunDirectory
+from abacist.tasks.addition import Addition
+from abacist.training import checkpoint
+
+
+class Run:
+    """One training and its outcome."""
+
+    def __init__(
+        self, directory: RunDirectory, recipe: Recipe, seed: int, model: Transformer
+    ) -> None:
+        self.directory, self.recipe, self.seed, self.model = directory, recipe, seed, model
+        self.task, self.format = build_task(recipe)
+
+    @property
+    def path(self) -> Path:
+        return self.directory.path
+
+    def solve(
+        self, problems: list[str], on_step: Callable[[int, int], None] | None = None
+    ) -> list[Solution]:
+        """Let the model write the answers of problems such as `12+34`, token by token."""
+        if not problems:
+            return []
+        return solve(self.model, self.task, self.format, self.task.parse(problems), on_step)
+
+    def score(
+        self,
+        num_problems: int | None = None,
+        longest: int | None = None,
+        on_progress: Callable[[str, int, int], None] | None = None,
+    ) -> Scorecard:
+        """Score the model on the test split and keep the scorecard in the run's directory."""
+        config = self.recipe.evaluation
+        config = replace(
+            config,
+            num_problems=num_problems or config.num_problems,
+            longest=longest or config.longest,
+        )
+        scorecard = score(
+            self.model, self.task, self.format, self.recipe.split, config, self.seed, on_progress
+        )
+        failures = "".join(json.dumps(f.to_json()) + "\n" for f in scorecard.failures)
+        files.write_bytes(self.directory.failures, failures.encode())
+        files.write_json(self.directory.scorecard, scorecard.to_json())
+        return scorecard
+
+    def prove(self) -> Certificate:
+        """Check every neighbourhood and keep the certificate in the run's directory."""
+        certificate = prove(self.model, self.task, self.format)
+        files.write_json(self.directory.certificate, certificate.to_json())
+        return certificate
+
+
+def load(path: str | Path) -> Run:
+    """The run in a directory, with the weights of its newest checkpoint. `latest` finds the newest run.
+
+    Raises `RunError` where there is none, and `CheckpointError`, naming the file, when it is damaged.
+    """
+    found = directory.find(str(path))
+    recipe, record = read_recipe(found)
+    model = build_model(recipe)
+    checkpoints = checkpoint.all_in(found.checkpoints)
+    if not checkpoints:
+        raise CheckpointError(
+            f"{found.path} has no checkpoint yet. Type abacist train --resume --out {found.path}."
+        )
+    checkpoint.load_weights(checkpoints[-1], model)
+    progress = checkpoint.read_progress(checkpoints[-1])
+    if progress.step < recipe.training.num_steps:
+        warnings.warn(
+            f"{found.path} is trained for {progress.step} of {recipe.training.num_steps} steps",
+            stacklevel=2,
+        )
+    return Run(found, recipe, record["seed"], model.eval())
+
+
+def read_recipe(found: RunDirectory) -> tuple[Recipe, dict[str, Any]]:
+    """The recipe of a run, and all of `run.json`."""
+    try:
+        record = json.loads(found.run_json.read_text())
+        recipe: Recipe = from_json(Recipe, record["recipe"])
+        int(record["seed"])
+    except (ValueError, KeyError, TypeError, ConfigurationError) as error:
+        raise RunError(f"{found.run_json} is damaged: {error}") from error
+    return recipe, record
+
+
+def build_task(recipe: Recipe) -> tuple[Addition, ReversedFormat]:
+    """The task and the format that a recipe configures."""
+    task = Addition(recipe.task)
+    return task, ReversedFormat(recipe.format, task.operator)
+
+
+def build_model(recipe: Recipe) -> Transformer:
+    """An untrained model; its weights depend on torch's global seed."""
+    _, format = build_task(recipe)
+    return Transformer(recipe.model, len(format.vocabulary))

@@ -1,0 +1,209 @@
+"""Carrying out a recipe: from nothing, or from where it stopped."""
+
+
+import os
+import platform
+import shutil
+import subprocess
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import abacist
+from abacist import files, seeds
+from abacist.configuration import to_json
+from abacist.data.split import draw_from_split
+from abacist.data.stream import TrainingStream
+from abacist.errors import CheckpointError, RunError
+from abacist.evaluation.exact_match import exact_match
+from abacist.intervals import Proportion
+from abacist.recipes.recipe import Recipe
+from abacist.runs.directory import RunDirectory
+from abacist.runs.run import Run, build_model, build_task, read_recipe
+from abacist.training import checkpoint
+from abacist.training.checkpoint import Progress
+from abacist.training.loop import Observer, Record, train
+from abacist.training.optimizer import FlatAdamW
+from abacist.training.threads import fastest_threads
+
+
+def start(
+    recipe: Recipe,
+    path: Path,
+    seed: int,
+    threads: int | None = None,
+    overwrite: bool = False,
+    observer: Observer | None = None,
+) -> Run:
+    """Train a recipe from nothing into a new directory.
+
+    Threads are chosen by timing a few steps unless given. Refuses a directory that exists,
+    unless it is an empty one or `overwrite` is set and it holds a run.
+    """
+    directory = RunDirectory(path)
+    _claim(directory, overwrite)
+    torch.manual_seed(seed)
+    model = build_model(recipe)
+    task, format = build_task(recipe)
+    stream = TrainingStream(task, format, recipe.split, recipe.training.batch_size, seed)
+    timings: dict[int, float] = {}
+    if threads is None:
+        threads, timings = fastest_threads(model, stream.batch(0), recipe.training)
+    record = {
+        "recipe": to_json(recipe),
+        "seed": seed,
+        "threads": threads,
+        "seconds_per_step_by_threads": timings,
+        "parameters": model.num_parameters,
+        **circumstances(),
+    }
+    files.write_json(directory.run_json, record)
+    return _carry_out(directory, recipe, seed, threads, Progress(0, 0.0), observer)
+
+
+def resume(path: Path, observer: Observer | None = None) -> Run:
+    """Go on with a run from its newest sound checkpoint, with the threads it began with.
+
+    Ends with the same weights, bit for bit, as if it had never stopped. A damaged checkpoint is
+    reported as a warning and the one before it is used.
+    """
+    directory = RunDirectory(path)
+    if not directory.run_json.is_file():
+        raise RunError(
+            f"there is nothing to resume in {path}: it has no run.json. "
+            f"Type abacist train --out {path} to begin."
+        )
+    recipe, record = read_recipe(directory)
+    files.remove_leftovers(directory.path)
+    files.remove_leftovers(directory.checkpoints)
+    for newest in reversed(checkpoint.all_in(directory.checkpoints)):
+        try:
+            checkpoint.verify(newest)
+        except CheckpointError as error:
+            warnings.warn(f"{error} Going back to the checkpoint before it.", stacklevel=2)
+            shutil.rmtree(newest)
+            continue
+        progress = checkpoint.read_progress(newest)
+        break
+    else:
+        progress = Progress(0, 0.0)
+    return _carry_out(directory, recipe, record["seed"], record["threads"], progress, observer)
+
+
+def _carry_out(
+    directory: RunDirectory,
+    recipe: Recipe,
+    seed: int,
+    threads: int,
+    begin: Progress,
+    observer: Observer | None,
+) -> Run:
+    torch.set_num_threads(threads)
+    torch.manual_seed(seed)
+    model = build_model(recipe)
+    optimizer = FlatAdamW(model, recipe.training)
+    if begin.step:
+        newest = checkpoint.all_in(directory.checkpoints)[-1]
+        checkpoint.load_weights(newest, model)
+        checkpoint.load_optimizer(newest, optimizer)
+    run = Run(directory, recipe, seed, model)
+    # Records made after the checkpoint are made again.
+    kept = [record for record in directory.read_metrics() if record["step"] <= begin.step]
+    directory.write_metrics(kept)
+    train(
+        model,
+        optimizer,
+        TrainingStream(run.task, run.format, recipe.split, recipe.training.batch_size, seed),
+        recipe.training,
+        _validation(run),
+        directory.checkpoints,
+        _Recorder(directory, observer or Observer()),
+        begin,
+    )
+    model.eval()
+    return run
+
+
+class _Recorder(Observer):
+    """Writes records to `metrics.jsonl` and passes everything on."""
+
+    def __init__(self, directory: RunDirectory, inner: Observer) -> None:
+        self.directory, self.inner = directory, inner
+
+    def on_start(self, parameters: int, threads: int, step: int) -> None:
+        self.inner.on_start(parameters, threads, step)
+
+    def on_step(self, step: int, loss: float) -> None:
+        self.inner.on_step(step, loss)
+
+    def on_record(self, record: Record) -> None:
+        data = asdict(record) | {"exact_match": record.exact_match.to_json()}
+        self.directory.append_metrics(data)
+        self.inner.on_record(record)
+
+
+def _validation(run: Run) -> Callable[[], Proportion]:
+    """Exact match on one fixed sample of the validation split."""
+    generator = seeds.generator(run.seed, "validation")
+    lengths = run.task.draw_lengths(run.recipe.training.validation_problems, generator)
+    problems = draw_from_split(run.task, lengths, "validation", run.recipe.split, generator)
+    return lambda: exact_match(run.model, run.task, run.format, problems).proportion
+
+
+def _claim(directory: RunDirectory, overwrite: bool) -> None:
+    """Make the directory ours, or refuse."""
+    path = directory.path
+    if path.exists():
+        if not path.is_dir():
+            raise RunError(f"{path} is a file; --out needs a directory that does not exist yet.")
+        occupied = any(path.iterdir())
+        if occupied and overwrite and directory.run_json.is_file():
+            shutil.rmtree(path)
+        elif occupied and overwrite:
+            raise RunError(f"{path} holds something else than a run; it is not overwritten.")
+        elif occupied:
+            raise RunError(
+                f"{path} exists. Type --resume to go on with it, --overwrite to begin again, "
+                "or another --out."
+            )
+    files.make_directory(directory.checkpoints)
+
+
+def circumstances() -> dict[str, Any]:
+    """What else a reader needs to repeat a run: versions, machine, commit."""
+    return {
+        "abacist": abacist.__version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": _processor(),
+        "cores": os.cpu_count(),
+        "commit": _commit(),
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _commit() -> str | None:
+    """The commit of the source tree abacist runs from; None where it is installed elsewhere."""
+    root = Path(__file__).resolve().parents[3]
+    if not (root / ".git").exists():
+        return None
+    try:
+        result = subprocess.run(
+            ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return result.stdout.strip() or None
