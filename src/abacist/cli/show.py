@@ -1,5 +1,10 @@
 """How scorecards, certificates and solutions look on a terminal."""
 
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -21,7 +26,7 @@ def console() -> Console:
 def scorecard(card: Scorecard) -> Table:
     """Rows of exact match with n and interval."""
     table = Table(title="Exact match on test problems", title_justify="left", box=box.SIMPLE_HEAD)
-    for name in ("problems", "exact match", "errors", "n", "95% interval", "margin"):
+    for name in ("problems", "right", "wrong", "n", "95% interval", "margin"):
         table.add_column(name, justify="left" if name == "problems" else "right", no_wrap=True)
     kind = None
     for row in card.rows:
@@ -59,6 +64,14 @@ def certificate(outcome: Certificate) -> Text:
         f"smallest margin {outcome.smallest_margin:.2f} logits "
         f"(float32 rounds by {outcome.rounding_error:.0e}), {outcome.seconds:.1f} s",
     )
+
+
+def command(*words: str) -> str:
+    """A command line that works as printed, also where `abacist` is not on the path."""
+    program = "abacist"
+    if shutil.which(program) is None and Path(sys.argv[0]).name == program:
+        program = sys.argv[0]
+    return shlex.join([program, *words])
 
 
 def short(solution: Solution) -> str:

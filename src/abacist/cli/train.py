@@ -3,7 +3,6 @@
 import argparse
 import json
 import random
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -111,6 +110,7 @@ def _resume(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | int":
 
 def _observed(recipe: Recipe, path: Path, carry_out) -> "Run | int":  # type: ignore[no-untyped-def]
     """Train with progress shown; on Ctrl-C say how to go on."""
+    from abacist.cli import show
     from abacist.cli.progress import Ticker
     from abacist.intervals import percent
     from abacist.training.loop import Observer, TrainingInterrupted
@@ -151,7 +151,7 @@ def _observed(recipe: Recipe, path: Path, carry_out) -> "Run | int":  # type: ig
         except TrainingInterrupted as interruption:
             ticker.say(
                 f"abacist: {interruption}; saved. "
-                f"Go on with: abacist train --resume --out {shlex.quote(str(path))}"
+                f"Go on with: {show.command('train', '--resume', '--out', str(path))}"
             )
             return 130
     return trained
@@ -183,11 +183,13 @@ def _evaluate(as_json: bool, trained: "Run") -> int:
 
 def _announce(as_json: bool, trained: "Run", results: dict[str, object]) -> None:
     """Where the run is and what to do with it."""
-    path = shlex.quote(str(trained.path))
+    from abacist.cli import show
+
+    path = str(trained.path)
     if as_json:
         records = trained.directory.read_metrics()
         data = {
-            "run": str(trained.path),
+            "run": path,
             "recipe": trained.recipe.name,
             "seed": trained.seed,
             "parameters": trained.model.num_parameters,
@@ -200,6 +202,6 @@ def _announce(as_json: bool, trained: "Run", results: dict[str, object]) -> None
     if trained.directory.lengths_picture.exists():
         print(f"Exact match by length, drawn: {path}/{trained.directory.lengths_picture.name}")
     print("Next:")
-    print(f"  abacist solve {path} 12345678901234567890+98765432109876543210")
-    print(f"  abacist prove {path}")
-    print(f"  abacist score {path} --num-problems 10000")
+    print("  " + show.command("solve", path, "12345678901234567890+98765432109876543210"))
+    print("  " + show.command("prove", path))
+    print("  " + show.command("score", path, "--num-problems", "10000"))

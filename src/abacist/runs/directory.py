@@ -1,11 +1,11 @@
 """Where a run keeps what.
 
-    runs/add-20261121-153012/
-      run.json            recipe with every setting, seed, versions, machine, threads
-      metrics.jsonl       one record a line
-      checkpoints/        step-001500/ …
-      scorecard.json      the evaluation; failures.jsonl beside it, lengths.png drawn from it
-      certificate.json    the outcome of the proof
+runs/add-20261121-153012/
+  run.json            recipe with every setting, seed, versions, machine, threads
+  metrics.jsonl       one record a line
+  checkpoints/        step-001500/ …
+  scorecard.json      the evaluation; failures.jsonl beside it, lengths.png drawn from it
+  certificate.json    the outcome of the proof
 """
 
 import json

@@ -1,8 +1,8 @@
 """A trained model with everything that belongs to it.
 
-    >>> run = load("runs/add-20261121-153012")
-    >>> run.solve(["12+34"])[0].answer
-    '46'
+>>> run = load("runs/add-20261121-153012")
+>>> run.solve(["12+34"])[0].answer
+'46'
 """
 
 import json

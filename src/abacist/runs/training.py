@@ -1,6 +1,5 @@
 """Carrying out a recipe: from nothing, or from where it stopped."""
 
-
 import os
 import platform
 import shutil
