@@ -3,7 +3,8 @@
     python benchmarks/position_schemes.py
 
 All of them get the same problems of at most 10 digits, two layers of width 64, and the rate and
-number of steps at which the learned ones train well; the default recipe is a quarter of that model. Writes `results/position-schemes.json` and `docs/lengths.png`. Learned tables get 1,024 rows, so
+number of steps at which the learned ones train well; the default recipe is a smaller model yet.
+Writes `results/position-schemes.json` and `docs/lengths.png`. Learned tables get 1,024 rows, so
 that lines up to 300 digits fit; what a table has no row for cannot be scored and is left out.
 """
 
@@ -15,7 +16,7 @@ import abacist
 from abacist.reports.figures import draw_lengths, series_of
 
 ROOT = Path(__file__).parents[1]
-COMMON = {
+COMMON: dict[str, object] = {
     "model.width": 64,
     "model.mlp_width": 256,
     "model.num_layers": 2,
@@ -23,7 +24,7 @@ COMMON = {
     "training.learning_rate": 2e-3,
     "evaluation.longest": 1_000,
 }
-SCHEMES = {
+SCHEMES: dict[str, dict[str, object]] = {
     "place-relative, windowed (ours)": {"model.positions": "place-relative"},
     "position coupling": {
         "model.positions": "coupling",
