@@ -22,6 +22,7 @@ COMMANDS = {
     "solve": "let a trained model solve problems",
     "score": "exact match by number of digits, with intervals",
     "prove": "certify that a model is right on problems of every length",
+    "data": "show, export or check the problems of a recipe",
     "recipes": "list the recipes, or show one with all its settings",
 }
 

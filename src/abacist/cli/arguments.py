@@ -47,6 +47,25 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("--json", action="store_true", help="print JSON and nothing else")
 
 
+def split_off_settings(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
+    """Settings (`--model.width 64` or `--model.width=64`) by dotted name, and all other arguments."""
+    changes: dict[str, str] = {}
+    others: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        option, equals, value = word.partition("=")
+        if not option.startswith("--") or "." not in option:
+            others.append(word)
+            continue
+        if not equals:
+            try:
+                value = next(words)
+            except StopIteration:
+                raise UserError(f"{option} needs a value behind it.") from None
+        changes[option.removeprefix("--")] = value
+    return changes, others
+
+
 def whole_number(low: int) -> "_WholeNumber":
     """An argument type: a whole number of at least `low`."""
     return _WholeNumber(low)

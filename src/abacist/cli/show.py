@@ -3,6 +3,7 @@
 import shlex
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich import box
@@ -13,7 +14,9 @@ from rich.text import Text
 from abacist.evaluation.certificate import Certificate
 from abacist.evaluation.scorecard import Scorecard
 from abacist.evaluation.solving import Solution
+from abacist.formats.annotated import EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.intervals import percent
+from abacist.vocabulary import Vocabulary
 
 _LONGEST_SHOWN = 60
 
@@ -64,6 +67,54 @@ def certificate(outcome: Certificate) -> Text:
         f"smallest margin {outcome.smallest_margin:.2f} logits "
         f"(float32 rounds by {outcome.rounding_error:.0e}), {outcome.seconds:.1f} s",
     )
+
+
+_PLACES = {NO_PLACE: "·", EVERYWHERE: "*"}
+_FIELD_STYLES = {
+    Field.START: ("s", "dim"),
+    Field.OPERATOR: ("o", "magenta"),
+    Field.EQUALS: ("=", "magenta"),
+    Field.ANSWER: ("A", "green"),
+}
+_OPERAND_STYLES = ("cyan", "yellow", "blue")
+
+
+def annotated(lines: AnnotatedTokens, row: int, vocabulary: Vocabulary) -> Text:
+    """One line as written, with its places, fields and targets underneath."""
+    count = int(lines.lengths[row])
+    rows: dict[str, list[str]] = {"token": [], "place": [], "field": [], "target": []}
+    styles = []
+    for column in range(count):
+        field, place = int(lines.field[row, column]), int(lines.place[row, column])
+        operand = field - Field.OPERAND
+        letter, style = (
+            (chr(ord("a") + operand), _OPERAND_STYLES[operand % len(_OPERAND_STYLES)])
+            if operand >= 0
+            else _FIELD_STYLES[Field(field)]
+        )
+        rows["token"].append(vocabulary.tokens[int(lines.ids[row, column])])
+        rows["place"].append(_PLACES.get(place, str(place)))
+        rows["field"].append(letter)
+        rows["target"].append("x" if lines.target[row, column] else " ")
+        styles.append(style)
+    widths = [max(len(cells[i]) for cells in rows.values()) for i in range(count)]
+    text = Text()
+    for name, cells in rows.items():
+        text.append(f"  {name:7}", style="dim")
+        for cell, width, style in zip(cells, widths, styles, strict=True):
+            text.append(f" {cell:>{width}}", style=style)
+        text.append("\n")
+    return text
+
+
+def histogram(title: str, counts: Mapping[int, int]) -> Table:
+    """Counts with bars."""
+    table = Table(title=title, title_justify="left", box=None, show_header=False)
+    largest, total = max(counts.values()), sum(counts.values())
+    for value, count in counts.items():
+        bar = "█" * max(1, round(30 * count / largest))
+        table.add_row(f"{value:>4}", f"{count:>11,}", percent(count / total).rjust(7), bar)
+    return table
 
 
 def command(*words: str) -> str:

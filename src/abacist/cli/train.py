@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from abacist import recipes
-from abacist.cli.arguments import Parser, whole_number
+from abacist.cli.arguments import Parser, split_off_settings, whole_number
 from abacist.configuration import override, settings
-from abacist.errors import ConfigurationError, UserError
+from abacist.errors import ConfigurationError
 from abacist.recipes.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def run(arguments: list[str]) -> int:
     if "--help" in arguments or "-h" in arguments:
         named = next((a for a in arguments if a in recipes.RECIPES), "add")
         parser.epilog = _settings_help(named)
-    changes, options = _split_off_settings(arguments)
+    changes, options = split_off_settings(arguments)
     parsed = parser.parse(options)
     trained = _resume(parsed, changes) if parsed.resume else _start(parsed, changes)
     if isinstance(trained, int):
@@ -59,25 +59,6 @@ def _settings_help(name: str) -> str:
         lines.append(f"  --{setting.name} {setting.typed}")
         lines.append(f"      {setting.help}")
     return "\n".join(lines)
-
-
-def _split_off_settings(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
-    """Settings (`--model.width 64` or `--model.width=64`) by dotted name, and all other arguments."""
-    changes: dict[str, str] = {}
-    others: list[str] = []
-    words = iter(arguments)
-    for word in words:
-        option, equals, value = word.partition("=")
-        if not option.startswith("--") or "." not in option:
-            others.append(word)
-            continue
-        if not equals:
-            try:
-                value = next(words)
-            except StopIteration:
-                raise UserError(f"{option} needs a value behind it.") from None
-        changes[option.removeprefix("--")] = value
-    return changes, others
 
 
 def _start(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | int":

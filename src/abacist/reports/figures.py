@@ -28,11 +28,7 @@ def draw_lengths(series: Mapping[str, Sequence[Row]], trained_digits: int, path:
 
     `trained_digits` is the longest training operand.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = _figure((8, 4.2))
     axes = figure.add_subplot()
     axes.axvspan(0.8, trained_digits + 0.5, color="#4477aa", alpha=0.12, linewidth=0)
     axes.set_title(
@@ -62,6 +58,33 @@ def draw_lengths(series: Mapping[str, Sequence[Row]], trained_digits: int, path:
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="lower left" if len(series) < 3 else "center right", frameon=False)
+    _save(figure, path)
+
+
+def draw_histograms(histograms: Mapping[str, Mapping[int, int]], path: Path) -> None:
+    """Counts side by side, a panel for each name, as a PNG."""
+    figure = _figure((4 * len(histograms), 3.2))
+    for number, (name, counts) in enumerate(histograms.items(), start=1):
+        axes = figure.add_subplot(1, len(histograms), number)
+        total = sum(counts.values())
+        axes.bar(list(counts), [100 * count / total for count in counts.values()], color="#4477aa")
+        axes.set_xlabel(name)
+        axes.set_ylabel("% of training problems")
+        axes.spines[["top", "right"]].set_visible(False)
+    _save(figure, path)
+
+
+def _figure(size: tuple[float, float]) -> Any:
+    """A figure without a window; matplotlib takes a second to import, so only when one is drawn."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _save(figure: Any, path: Path) -> None:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
     files.write_bytes(path, buffer.getvalue())

@@ -44,6 +44,12 @@ class Addition:
         overflow = sums.gather(1, longer.unsqueeze(1)).squeeze(1) > 0
         return Numbers(sums, longer + overflow)
 
+    def longest_carry_chain(self, problems: Problems) -> Tensor:
+        """int64 (B,): how many columns in a row receive a carry, at most."""
+        a, b = problems.operand(0), problems.operand(1)
+        _, carries = digits.add(a.digits_BW, b.digits_BW)
+        return digits.longest_chain(carries)
+
     def column_rule(self) -> ColumnRule:
         """Digit = (a + b + carry) mod 10, and the next carry is what is left over."""
 

@@ -30,6 +30,13 @@ def add(a_BW: Tensor, b_BW: Tensor) -> tuple[Tensor, Tensor]:
     return torch.where(sums >= 10, sums - 10, sums), carries
 
 
+def longest_chain(carries_BW: Tensor) -> Tensor:
+    """int64 (B,): the longest run of adjacent columns with a carry into each."""
+    columns = torch.arange(carries_BW.shape[1], device=carries_BW.device)
+    last_without = torch.where(carries_BW == 0, columns, -1).cummax(dim=1).values
+    return (columns - last_without).amax(dim=1)
+
+
 def draw(lengths: Tensor, width: int, generator: torch.Generator) -> Tensor:
     """Uniform digits for numbers of the given lengths: uint8 of shape lengths.shape + (width,).
 

@@ -1,0 +1,164 @@
+"""`abacist data`: what is shown, written and counted is what the model gets."""
+
+import gzip
+import hashlib
+import json
+
+import pytest
+import torch
+
+from abacist import recipes
+from abacist.cli import main
+from abacist.data import export as module
+from abacist.data.check import check
+from abacist.data.split import in_split
+from abacist.errors import RunError
+from abacist.runs.run import build_task
+from abacist.tasks import digits
+from abacist.tasks.problems import Problems
+
+RECIPE = recipes.find("add")
+TASK, FORMAT = build_task(RECIPE)
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main(list(arguments))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def test_show_writes_place_field_and_target_under_every_token(run):
+    code, out, _ = run(
+        "data", "show", "add", "--num-problems", "1", "--task.max_digits", "2", "--seed", "5"
+    )
+    problem, token, place, field, target = out.splitlines()[:5]
+    a, b, answer = problem.replace("=", "+").split("+")
+    assert code == 0
+    assert int(a) + int(b) == int(answer)
+    written = ["<start>", *a[::-1], "+", *b[::-1], "=", *answer[::-1], "<end>"]
+    assert token.split() == ["token", *written]
+    places = ["*", *range(1, len(a) + 1), "·", *range(1, len(b) + 1), 0, *range(1, len(answer) + 2)]
+    assert place.split() == ["place", *map(str, places)]
+    assert "".join(field.split()[1:]) == (
+        "s" + "a" * len(a) + "o" + "b" * len(b) + "=" + "A" * (len(answer) + 1)
+    )
+    assert target.count("x") == len(answer) + 1
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz"])
+def test_an_export_is_read_back_right_and_of_its_split(run, tmp_path, ending):
+    path = tmp_path / f"problems{ending}"
+    code, _, _ = run(
+        "data", "export", "add", "--split", "test", "--num-problems", "5000", "--out", str(path)
+    )
+    content = path.read_bytes()
+    text = gzip.decompress(content) if ending.endswith("gz") else content
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert code == 0
+    assert len(lines) == 5000
+    for line in lines:
+        a, b = line["problem"].split("+")
+        assert line["answer"] == str(int(a) + int(b))
+        assert line["prompt"] == f"<start>{a[::-1]}+{b[::-1]}="
+        assert line["target"] == line["answer"][::-1] + "<end>"
+    problems = TASK.parse([line["problem"] for line in lines])
+    assert bool(in_split(problems, "test", RECIPE.split).all())
+    manifest = json.loads((tmp_path / f"{path.name}.manifest.json").read_text())
+    assert manifest["sha256"] == hashlib.sha256(content).hexdigest()
+    assert manifest["num_problems"] == 5000
+
+
+def test_the_same_seed_exports_the_same_bytes(run, tmp_path):
+    for name in ("a.jsonl.gz", "b.jsonl.gz"):
+        run("data", "export", "add", "--num-problems", "50", "--out", str(tmp_path / name))
+    assert (tmp_path / "a.jsonl.gz").read_bytes() == (tmp_path / "b.jsonl.gz").read_bytes()
+
+
+def test_an_export_that_breaks_off_leaves_nothing(tmp_path):
+    def failing():
+        yield {"problem": "1+1"}
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(RunError, match="No space left on device"):
+        module.export(failing(), tmp_path / "x.jsonl", {}, lambda count: None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_check_finds_no_overlap_and_counts_every_problem(run, tmp_path):
+    picture = tmp_path / "data.png"
+    code, out, _ = run(
+        "data", "check", "add", "--num-problems", "20000", "--json", "--out", str(picture)
+    )
+    outcome = json.loads(out)
+    assert code == 0
+    assert set(outcome["overlap"].values()) == {0}
+    for histogram in ("longer_operand", "answer", "carry_chain"):
+        assert sum(outcome[histogram].values()) == 20_000
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    table = run("data", "check", "add", "--num-problems", "2000")[1]
+    assert "train & test                    0" in table
+    assert "longest carry chain, training split" in table
+
+
+def test_splits_that_overlap_would_be_found(monkeypatch):
+    from abacist.data import check as module
+
+    def everything(task, lengths, split, config, generator):
+        return task.draw(lengths, generator)
+
+    monkeypatch.setattr(module, "draw_from_split", everything)
+    outcome = check(TASK, RECIPE.split, 3_000, 0, lambda done, total: None)
+    assert all(count > 0 for count in outcome.overlap.values())
+
+
+def test_the_longest_carry_chain_is_counted_as_by_hand():
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randint(10**9, (500, 2), generator=generator).tolist()
+    rows += [[999_999, 1], [0, 0], [5, 5], [99, 990_001], [555, 555]]
+    counted = TASK.longest_carry_chain(Problems.from_integers([tuple(row) for row in rows]))
+    for (a, b), chain in zip(rows, counted.tolist(), strict=True):
+        longest = current = carry = 0
+        while a or b:
+            carry = (a % 10 + b % 10 + carry) // 10
+            current = current + 1 if carry else 0
+            longest = max(longest, current)
+            a, b = a // 10, b // 10
+        assert chain == longest
+    assert digits.longest_chain(torch.zeros(1, 3, dtype=torch.uint8)).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["data", "shwo", "add"], "invalid choice: 'shwo'"),
+        (["data", "show", "ad"], "did you mean 'add'?"),
+        (["data", "show", "add", "--split", "tests"], "invalid choice: 'tests'"),
+        (["data", "show", "add", "--task.max_digits", "0"], "must be 1 to 1,000,000"),
+        (["data", "show", "add", "--task.min_digits", "12"], "must be 1 to 10"),
+        (["data", "export", "add"], "got none. Try --out problems.jsonl"),
+        (["data", "export", "add", "--out", "x.csv"], "ending in .jsonl"),
+        (["data", "export", "add", "--out", "/proc/x.jsonl"], "cannot write"),
+        (["data", "check", "add", "--out", "x.pdf"], "draws a .png"),
+        (["data", "check", "add", "--num-problems", "0"], "from 1 up"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_mistakes_get_one_line_and_exit_2(run, tmp_path, monkeypatch, arguments, complaint):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert complaint in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_exists_is_not_overwritten(run, tmp_path):
+    path = tmp_path / "problems.jsonl"
+    path.write_text("precious")
+    code, _, err = run("data", "export", "add", "--out", str(path))
+    assert code == 2
+    assert "exists. Type another --out" in err
+    assert path.read_text() == "precious"
