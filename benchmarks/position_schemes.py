@@ -20,7 +20,7 @@ COMMON: dict[str, object] = {
     "model.width": 64,
     "model.mlp_width": 256,
     "model.num_layers": 2,
-    "training.num_steps": 4_000,
+    "training.num_steps": 3_000,
     "training.learning_rate": 2e-3,
     "evaluation.longest": 1_000,
 }

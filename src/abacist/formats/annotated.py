@@ -38,18 +38,18 @@ class AnnotatedTokens:
     """A batch of lines. All tensors have shape (B, T); lines are padded on the right."""
 
     ids: Tensor
-    """int64 token ids."""
+    """int32 token ids."""
     place: Tensor
-    """int64: 1 for a units digit, 2 for tens, …; or ANCHOR, NO_PLACE, EVERYWHERE."""
+    """int32: 1 for a units digit, 2 for tens, …; or ANCHOR, NO_PLACE, EVERYWHERE."""
     field: Tensor
-    """int64 values of `Field`."""
+    """int32 values of `Field`."""
     target: Tensor
     """bool: the model must predict this token from the ones before it."""
 
     @property
     def index(self) -> Tensor:
-        """int64 (B, T): where in its line each token stands; -1 for padding."""
-        positions = torch.arange(self.ids.shape[1], device=self.ids.device)
+        """int32 (B, T): where in its line each token stands; -1 for padding."""
+        positions = torch.arange(self.ids.shape[1], dtype=torch.int32, device=self.ids.device)
         return torch.where(self.field == Field.PADDING, -1, positions)
 
     @property

@@ -8,7 +8,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Index and place of every token of a batch, int64 (G, T).
+    """Index and place of every token of a batch, int32 (G, T).
 
     G is 1 where all lines share their coordinates and B where they do not. An index of -1 marks
     padding, which nobody sees. A place of 1 or more is a digit's significance; 0 stands before

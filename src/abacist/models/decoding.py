@@ -22,7 +22,7 @@ class Generated:
     """What generation gives."""
 
     ids: Tensor
-    """int64 (B, T): the whole lines, padded on the right with the end token."""
+    """int32 (B, T): the whole lines, padded on the right with the end token."""
     ended: Tensor
     """bool (B,): whether the model wrote an end token, rather than being cut off."""
     margins: Tensor
@@ -48,7 +48,7 @@ def generate(
     lines = torch.arange(batch)
     ids = nn.functional.pad(ids_BT, (0, max_new_tokens), value=end_id)
     prompt = coordinates_of(ids_BT)
-    positions = torch.arange(prompt_width)
+    positions = torch.arange(prompt_width, dtype=torch.int32)
     prompt = Coordinates(
         torch.where(positions < lengths_B.unsqueeze(1), positions, -1), prompt.place
     )
@@ -62,7 +62,7 @@ def generate(
         token = torch.where(running, top.indices[:, 0], end_id)
         margin = (top.values[:, 0] - top.values[:, 1]).double()
         margins.append(torch.where(running, margin, torch.inf))
-        ids[lines, lengths] = token
+        ids[lines, lengths] = token.to(ids.dtype)
         running = running & (token != end_id)
         if on_step is not None:
             on_step(step + 1)
@@ -71,7 +71,8 @@ def generate(
         width = int(lengths.max()) + 1
         annotated = coordinates_of(ids[:, :width])
         place = annotated.place[lines, lengths].unsqueeze(1)
-        resid = cache.step(token, Coordinates(lengths.unsqueeze(1), place), running)
+        query = Coordinates(lengths.int().unsqueeze(1), place)
+        resid = cache.step(token, query, running)
         logits = model.unembed(resid).squeeze(1)
         lengths = torch.where(running, lengths + 1, lengths)
     return Generated(
@@ -113,8 +114,8 @@ class _Cache:
 
     def step(self, token: Tensor, query: Coordinates, running: Tensor) -> Tensor:
         """Append one token to every running line and run it through the model, (1, B, D)."""
-        columns = query.index.squeeze(1)
-        self.coordinates.index[self.lines, columns] = columns
+        columns = query.index.squeeze(1).long()
+        self.coordinates.index[self.lines, columns] = query.index.squeeze(1)
         self.coordinates.place[self.lines, columns] = query.place.squeeze(1)
         schemes = self.model.relative_schemes
         if self.table is None:

@@ -52,7 +52,7 @@ def teacher_forced(
 ) -> Forced:
     """Run `lines` through the model. With `equal_lengths`, all lines share their coordinates."""
     first = int(lines.target.long().argmax(dim=1).min()) - 1
-    labels = torch.where(lines.target, lines.ids, IGNORED)[:, first + 1 :]
+    labels = torch.where(lines.target, lines.ids, IGNORED)[:, first + 1 :].long()
     seen = lines[:, :-1]
     logits = model(seen.ids, coordinates_of(seen, equal_lengths), first, offset_seed, path)
     return Forced(logits, labels)
@@ -65,6 +65,6 @@ def coordinates_of(lines: AnnotatedTokens, equal_lengths: bool = False) -> Coord
     model never sees from the tokens that predict.
     """
     if equal_lengths:
-        index = torch.arange(lines.ids.shape[1], device=lines.ids.device).unsqueeze(0)
-        return Coordinates(index, lines.place[:1])
+        index = torch.arange(lines.ids.shape[1], dtype=torch.int32, device=lines.ids.device)
+        return Coordinates(index.unsqueeze(0), lines.place[:1])
     return Coordinates(lines.index, lines.place)
