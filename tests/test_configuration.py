@@ -251,7 +251,7 @@ def test_every_setting_of_every_recipe_says_what_may_be_typed(name: str) -> None
 
 def test_settings_are_listed_depth_first_by_dotted_name() -> None:
     names = [setting.name for setting in settings(ADD)]
-    assert names[:3] == ["name", "task.min_digits", "task.max_digits"]
+    assert names[:3] == ["name", "task.num_operands", "task.min_digits"]
     assert names.index("model.positions") + 1 == names.index("model.positions.0.encoding")
     assert len(set(names)) == len(names)
 

@@ -26,7 +26,7 @@ def test_answer_has_a_further_digit_only_where_the_last_column_overflows() -> No
 
 def test_column_rule_is_addition_with_a_carry_in_every_case() -> None:
     rule = TASK.column_rule()
-    cases = [(c, a, b) for c in range(rule.num_states) for a in range(10) for b in range(10)]
+    cases = [(c, a, b) for c in range(2) for a in range(10) for b in range(10)]
     cases_n = torch.tensor(cases)
     digit, state = rule.step(cases_n[:, 0], cases_n[:, 1:])
     assert list(zip(state.tolist(), digit.tolist(), strict=True)) == [
@@ -98,7 +98,7 @@ def test_expressions_parse_back_to_the_same_problems(rows: list[tuple[int, int]]
         ("1,500+2", "without points or commas"),
         ("-3+4", "minus sign"),
         ("3-4", "minus sign"),
-        ("1+2+3", "adds 3 numbers and this task adds 2"),
+        ("1+2+3", "3 numbers are given and this task adds 2"),
         ("7*8", "this task knows + only"),
         ("8/4", "this task knows + only"),
         ("8%3", "this task knows + only"),
@@ -144,3 +144,30 @@ def test_leading_zeros_do_not_count_towards_the_limit() -> None:
 def test_training_lengths_out_of_range_are_refused(lengths: dict[str, int], complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         AdditionConfig(**lengths)
+
+
+@pytest.mark.parametrize("num_operands", [3, 7, 25])
+def test_sums_of_many_operands_equal_python_integers(num_operands: int) -> None:
+    task = Addition(AdditionConfig(num_operands=num_operands, max_digits=40))
+    generator = torch.Generator().manual_seed(num_operands)
+    problems = task.draw(task.draw_lengths(200, generator), generator)
+    expected = [str(sum(map(int, text.split("+")))) for text in task.expressions(problems)]
+    assert task.answer(problems).texts() == expected
+    nines = task.parse(["+".join(["9" * 40] * num_operands), "+".join(["0"] * num_operands)])
+    assert task.answer(nines).texts() == [str(int("9" * 40) * num_operands), "0"]
+
+
+def test_a_sum_of_three_asks_for_three() -> None:
+    task = Addition(AdditionConfig(num_operands=3))
+    assert task.expressions(task.parse(["1+2+3"])) == ["1+2+3"]
+    with pytest.raises(ProblemError, match=r"adds 3\. Type 3 numbers, such as 12\+34\+56\."):
+        task.parse(["1+2"])
+    assert task.deed == "adds any 3 non-negative integers"
+
+
+@pytest.mark.parametrize("num_operands", [2, 3, 12])
+def test_the_column_rule_of_many_operands_carries_what_is_left(num_operands: int) -> None:
+    step = Addition(AdditionConfig(num_operands=num_operands)).column_rule().step
+    state, digits = torch.tensor([num_operands - 1]), torch.full((1, num_operands), 9)
+    digit, carry = step(state, digits)
+    assert 10 * int(carry) + int(digit) == 9 * num_operands + num_operands - 1

@@ -153,8 +153,10 @@ def _evaluate(as_json: bool, trained: "Run") -> int:
     console.print(show.scorecard(card))
     console.print("\nLong sums, written by the model digit by digit:")
     digits = random.Random(trained.seed)
-    a, b = (str(digits.randrange(10**99, 10**100)) for _ in range(2))
-    for solution in trained.solve([f"{a}+{b}", "9" * 100 + "+1"]):
+    operands = trained.task.num_operands
+    long = "+".join(str(digits.randrange(10**99, 10**100)) for _ in range(operands))
+    carried = "+".join(["9" * 100, "1", *["0"] * (operands - 2)])
+    for solution in trained.solve([long, carried]):
         console.print(f"  {solution}", soft_wrap=True)
     console.print()
     console.print(show.certificate(certificate), soft_wrap=True)
@@ -183,6 +185,6 @@ def _announce(as_json: bool, trained: "Run", results: dict[str, object]) -> None
     if trained.directory.lengths_picture.exists():
         print(f"Exact match by length, drawn: {path}/{trained.directory.lengths_picture.name}")
     print("Next:")
-    print("  " + show.command("solve", path, "12345678901234567890+98765432109876543210"))
+    print("  " + show.command("solve", path, trained.task.example))
     print("  " + show.command("prove", path))
     print("  " + show.command("score", path, "--num-problems", "10000"))

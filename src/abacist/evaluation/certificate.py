@@ -145,7 +145,7 @@ def prove(model: Transformer, task: Addition, format: ReversedFormat) -> Certifi
     elif locality > 1e-9:
         reason = f"logits differ by {locality:.2g} between a long line and the reach alone."
     else:
-        reason = f"{_deed(task)} of every length."
+        reason = f"{task.deed} of every length."
     return Certificate(
         certified=not wrong and smallest > 2 * rounding and locality <= 1e-9,
         reason=reason,
@@ -158,10 +158,6 @@ def prove(model: Transformer, task: Addition, format: ReversedFormat) -> Certifi
         counterexample=counterexample,
         seconds=time.perf_counter() - begin,
     )
-
-
-def _deed(task: Addition) -> str:
-    return {"+": "adds all pairs of non-negative integers"}[task.operator]
 
 
 # Patterns -----------------------------------------------------------------------------------

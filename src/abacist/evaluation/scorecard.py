@@ -146,25 +146,27 @@ def _suites(
         yield _Suite(name, "beyond", digits, count, from_test(equal(digits, count), name, count))
         if digits >= 100:
             name = f"{digits:,} digits, unequal"
-            lengths = _unequal(digits, count, seeds.generator(seed, "score", "unequal", digits))
+            generator = seeds.generator(seed, "score", "unequal", digits)
+            lengths = _unequal(digits, count, task.num_operands, generator)
             yield _Suite(name, "beyond", digits, count, from_test(lengths, name, count))
     for digits in sorted({trained, *beyond}):
-        nines, one = "9" * digits, "1"
+        nines, others = "9" * digits, ["1", *["0"] * (task.num_operands - 2)]
         yield _Suite(
             f"99…9+1, {digits:,} digits",
             "probe",
             digits,
             2,
-            lambda nines=nines, one=one: Problems.from_texts([[nines, one], [one, nines]]),  # type: ignore[misc]
+            lambda nines=nines, others=others: Problems.from_texts(  # type: ignore[misc]
+                [[nines, *others], [*others, nines]]
+            ),
         )
 
 
-def _unequal(digits: int, count: int, generator: torch.Generator) -> Tensor:
-    """One operand of `digits` digits and one of any smaller number, in either order."""
-    other = torch.randint(1, digits, (count, 1), generator=generator)
-    lengths = torch.cat([torch.full_like(other, digits), other], dim=1)
-    swap = torch.randint(2, (count, 1), generator=generator).bool()
-    return torch.where(swap, lengths.flip(1), lengths)
+def _unequal(digits: int, count: int, num_operands: int, generator: torch.Generator) -> Tensor:
+    """One operand of `digits` digits, anywhere among others of any smaller numbers of digits."""
+    lengths = torch.randint(1, digits, (count, num_operands), generator=generator)
+    longest = torch.randint(num_operands, (count, 1), generator=generator)
+    return lengths.scatter(1, longest, digits)
 
 
 def _distinct(problems: Problems, count: int) -> Problems:

@@ -28,5 +28,4 @@ class ColumnRule:
     """
 
     num_operands: int
-    num_states: int
     step: ColumnStep
