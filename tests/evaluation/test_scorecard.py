@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 import torch
 
 from abacist.data.split import in_split
@@ -98,3 +99,23 @@ def test_learned_positions_get_no_score_beyond_their_table_and_say_so(tmp_path, 
     assert rows["50 digits"].exact_match is None
     assert "learned positions end at index 63" in rows["50 digits"].note
     assert rows["3 digits"].exact_match is not None
+
+
+def test_models_without_a_window_get_no_more_pairs_at_once_than_fit():
+    lengths = torch.randint(1, 900, (200, 2), generator=torch.Generator().manual_seed(0))
+    problems = Problems(torch.zeros(200, 2, 1, dtype=torch.uint8), lengths)
+    batches = list(batches_by_length(problems, quadratic=True))
+    assert sorted(torch.cat(batches).tolist()) == list(range(200))
+    for rows in batches:
+        tokens = (lengths[rows].sum(dim=1) + lengths[rows].amax(dim=1) + 5).max()
+        assert len(rows) == 1 or tokens**2 * len(rows) <= 1 << 23
+
+
+def test_a_line_too_long_for_all_pairs_is_refused_with_the_limit(tmp_path, quick_settings):
+    import abacist
+    from abacist.errors import ProblemError
+
+    settings = quick_settings | {"model.positions": "nope"}
+    run = abacist.train("add", out=tmp_path / "nope", settings=settings, threads=1)
+    with pytest.raises(ProblemError, match="at most 8,192"):
+        run.solve(["1" * 5_000 + "+" + "1" * 5_000])

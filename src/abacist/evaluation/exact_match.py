@@ -16,6 +16,9 @@ from abacist.tasks.problems import Problems
 TOKENS_PER_BATCH = 65_536
 """Tokens put through a model at once; bounds the memory of scoring at any length."""
 
+PAIRS_PER_BATCH = 1 << 23
+"""Pairs of tokens put through a model without a window at once."""
+
 
 @dataclass(frozen=True)
 class Verdicts:
@@ -45,7 +48,7 @@ def exact_match(
     """
     margins = torch.empty(len(problems), dtype=torch.float64)
     done = 0
-    for rows in batches_by_length(problems):
+    for rows in batches_by_length(problems, quadratic=not model.is_windowed):
         chosen = problems[rows]
         forced = teacher_forced(model, format.write(chosen, task.answer(chosen)))
         margins[rows] = forced.margins().amin(dim=1).double()
@@ -55,8 +58,13 @@ def exact_match(
     return Verdicts(margins > 0, margins)
 
 
-def batches_by_length(problems: Problems, largest: int = 2_048) -> Iterator[Tensor]:
-    """Row numbers of all problems, grouped so that lines of similar length stand together."""
+def batches_by_length(
+    problems: Problems, quadratic: bool = False, largest: int = 2_048
+) -> Iterator[Tensor]:
+    """Row numbers of all problems, grouped so that lines of similar length stand together.
+
+    `quadratic` bounds the pairs of tokens as well, for models that pair all with all.
+    """
     sizes = problems.lengths_BN.sum(dim=1) + problems.lengths_BN.amax(dim=1) + 5
     order = sizes.argsort(stable=True)
     ordered = sizes[order].tolist()
@@ -68,6 +76,7 @@ def batches_by_length(problems: Problems, largest: int = 2_048) -> Iterator[Tens
             end < len(ordered)
             and end - begin < largest
             and ordered[end] * (end - begin + 1) <= TOKENS_PER_BATCH
+            and not (quadratic and ordered[end] ** 2 * (end - begin + 1) > PAIRS_PER_BATCH)
         ):
             end += 1
         yield order[begin:end]

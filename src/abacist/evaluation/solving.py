@@ -62,7 +62,7 @@ def solve(
         if on_step is not None:
             on_step(done, written)
 
-    for rows in batches_by_length(problems):
+    for rows in batches_by_length(problems, quadratic=not model.is_windowed):
         batch = problems[rows]
         prompt = format.prompt(batch)
         longest = int(batch.lengths_BN.max())

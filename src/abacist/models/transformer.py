@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from abacist.errors import ProblemError
 from abacist.models.block import Block, make_norm
 from abacist.models.config import ModelConfig, PositionScheme
 from abacist.models.coordinates import Coordinates
@@ -19,6 +20,8 @@ Path = Literal["auto", "dense", "windowed"]
 
 # Below this many tokens, pairing all with all is cheaper than finding the window's few.
 _WINDOWED_FROM_TOKENS = 64
+# Beyond this many, the scores of one line alone would take gigabytes.
+_LONGEST_DENSE = 8_192
 
 
 class Transformer(nn.Module):
@@ -44,6 +47,11 @@ class Transformer(nn.Module):
     @property
     def relative_schemes(self) -> list[PositionScheme]:
         return [s for s in self.config.positions if s.encoding == "relative"]
+
+    @property
+    def is_windowed(self) -> bool:
+        """Whether a window bounds what a token sees, so that cost grows with length, not its square."""
+        return window_scheme(self.relative_schemes) is not None
 
     @property
     def num_parameters(self) -> int:
@@ -107,10 +115,16 @@ class Transformer(nn.Module):
         """The views of all queries and of those from `first` on."""
         schemes = self.relative_schemes
         if path == "auto":
-            windowed = coordinates.num_tokens >= _WINDOWED_FROM_TOKENS
-            path = "windowed" if windowed and window_scheme(schemes) else "dense"
+            long = coordinates.num_tokens >= _WINDOWED_FROM_TOKENS
+            path = "windowed" if long and self.is_windowed else "dense"
         tail = coordinates[first:]
         if path == "dense":
+            if coordinates.num_tokens > _LONGEST_DENSE:
+                raise ProblemError(
+                    f"a line of {coordinates.num_tokens:,} tokens is too long for a model without "
+                    f"a window, which pairs all tokens with all: at most {_LONGEST_DENSE:,}. "
+                    "Type a shorter problem, or train with --model.positions place-relative."
+                )
             view = dense_view(schemes, tail, coordinates)
             whole = dense_view(schemes, coordinates, coordinates) if len(self.blocks) > 1 else view
             return whole, view
