@@ -171,3 +171,34 @@ def test_random_weights_are_refuted_with_a_problem_they_get_wrong():
     assert not certificate.counterexample.correct
     assert len(task.parse([certificate.counterexample.problem])) == 1
     assert isinstance(task.parse([certificate.counterexample.problem]), Problems)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_never_certified(certified, value):
+    model = copy.deepcopy(certified.model)
+    with torch.no_grad():
+        model.head.weight[:] = value
+    certificate = prove(model, certified.task, certified.format)
+    assert not certificate.certified
+    assert "not finite" in certificate.reason
+
+
+def test_scores_so_large_that_a_mask_could_leak_are_never_certified(certified):
+    model = copy.deepcopy(certified.model)
+    with torch.no_grad():
+        model.blocks[0].attention.query.weight *= 1e30
+    certificate = prove(model, certified.task, certified.format)
+    assert not certificate.certified
+    assert "masked tokens" in certificate.reason
+
+
+def test_no_score_exceeds_its_bound(certified):
+    attention, norm = certified.model.blocks[0].attention, certified.model.blocks[0].attention_norm
+    ids = torch.randint(10, (50, 20), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        normed = norm(certified.model.embedding(ids))
+        query, key = attention.query(normed), attention.key(normed)
+        scores = query.unflatten(-1, (4, 8)).transpose(1, 2) @ key.unflatten(-1, (4, 8)).permute(
+            0, 2, 3, 1
+        )
+        assert float(scores.abs().max()) * 8**-0.5 <= attention.largest_score(norm)

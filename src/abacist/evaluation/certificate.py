@@ -26,6 +26,7 @@ from abacist.evaluation.solving import Solution, solve
 from abacist.formats.annotated import AnnotatedTokens, Field
 from abacist.formats.reversed import ReversedFormat
 from abacist.models.coordinates import Coordinates
+from abacist.models.encodings import INVISIBLE
 from abacist.models.reach import obstacle_to_finite_reach, reach_in_places
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.models.transformer import Transformer
@@ -110,8 +111,19 @@ def prove(model: Transformer, task: Addition, format: ReversedFormat) -> Certifi
     obstacle = obstacle_to_finite_reach(model.config)
     if obstacle is not None:
         return Certificate(False, f"this model's reach is not finite: {obstacle}")
+    if not all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters()):
+        return Certificate(False, "some of the model's weights are not finite numbers.")
     rule = task.column_rule()
     exact = _double_copy(model)
+    largest_score = max(
+        block.attention.largest_score(block.attention_norm) for block in exact.blocks
+    )
+    if largest_score > -INVISIBLE / 10:
+        return Certificate(
+            False,
+            f"attention scores may reach {largest_score:.0e}, so that masked tokens are not "
+            "certain to weigh nothing.",
+        )
     listings = _listings(exact, format, rule)
 
     cases, wrong, rounding = 0, 0, 0.0
@@ -121,9 +133,9 @@ def prove(model: Transformer, task: Addition, format: ReversedFormat) -> Certifi
         pattern = group[0].pattern
         logits = _logits(exact, pattern, ids)
         margin = _margins(logits, target)
-        cases, wrong = cases + len(ids), wrong + int((margin <= 0).sum())
+        cases, wrong = cases + len(ids), wrong + int((~(margin > 0)).sum())
         rounding = max(rounding, _rounding_error(model, pattern, ids, logits))
-        lowest = int(margin.argmin())
+        lowest = int(margin.nan_to_num(nan=-torch.inf).argmin())
         if worst is None or float(margin[lowest]) < worst[0]:
             contents, row = _locate(group, int(origin[lowest]))
             worst = (float(margin[lowest]), contents, row)

@@ -43,6 +43,23 @@ class Attention(nn.Module):
         out: Tensor = self.output(mixed.flatten(2))
         return out
 
+    def largest_score(self, norm: nn.Module) -> float:
+        """A bound on the size of any attention score, whatever the tokens; `norm` feeds this layer.
+
+        A normalised vector has a length of at most the root of the width, times the largest
+        gain, plus that of the shift; products and biases are bounded by their norms.
+        """
+        gain, shift = norm.weight.abs().max(), getattr(norm, "bias", None)
+        longest = self.query.in_features**0.5 * gain
+        longest = longest if shift is None else longest + shift.norm()
+        query, key = (
+            projection.weight.norm() * longest
+            + (0.0 if projection.bias is None else projection.bias.norm())
+            for projection in (self.query, self.key)
+        )
+        biases = sum(float(table.abs().max()) for table in self.relative.parameters())
+        return float(query * key * self.head_width**-0.5) + biases
+
     def _score_bias(self, view: View) -> Tensor:
         """(G, Q, S or T, H): what the position schemes add; INVISIBLE where nothing is seen."""
         mask = torch.where(view.visible, 0.0, INVISIBLE).unsqueeze(-1)
