@@ -25,6 +25,7 @@ from abacist.errors import AbacistError
 from abacist.evaluation.solving import Solution, solve
 from abacist.formats.annotated import AnnotatedTokens, Field
 from abacist.formats.reversed import ReversedFormat
+from abacist.models.block import Block
 from abacist.models.coordinates import Coordinates
 from abacist.models.encodings import INVISIBLE
 from abacist.models.reach import obstacle_to_finite_reach, reach_in_places
@@ -116,7 +117,9 @@ def prove(model: Transformer, task: Addition, format: ReversedFormat) -> Certifi
     rule = task.column_rule()
     exact = _double_copy(model)
     largest_score = max(
-        block.attention.largest_score(block.attention_norm) for block in exact.blocks
+        block.attention.largest_score(block.attention_norm)
+        for block in exact.modules()
+        if isinstance(block, Block)
     )
     if largest_score > -INVISIBLE / 10:
         return Certificate(

@@ -49,16 +49,15 @@ class Attention(nn.Module):
         A normalised vector has a length of at most the root of the width, times the largest
         gain, plus that of the shift; products and biases are bounded by their norms.
         """
-        gain, shift = norm.weight.abs().max(), getattr(norm, "bias", None)
-        longest = self.query.in_features**0.5 * gain
-        longest = longest if shift is None else longest + shift.norm()
-        query, key = (
-            projection.weight.norm() * longest
-            + (0.0 if projection.bias is None else projection.bias.norm())
-            for projection in (self.query, self.key)
-        )
-        biases = sum(float(table.abs().max()) for table in self.relative.parameters())
-        return float(query * key * self.head_width**-0.5) + biases
+        parts = dict(norm.named_parameters())
+        longest = self.query.in_features**0.5 * float(parts["weight"].abs().max())
+        if "bias" in parts:
+            longest += float(parts["bias"].norm())
+        largest: float = self.head_width**-0.5
+        for projection in (self.query, self.key):
+            length = float(projection.weight.norm()) * longest
+            largest *= length + (0.0 if projection.bias is None else float(projection.bias.norm()))
+        return largest + sum(float(table.abs().max()) for table in self.relative.parameters())
 
     def _score_bias(self, view: View) -> Tensor:
         """(G, Q, S or T, H): what the position schemes add; INVISIBLE where nothing is seen."""
