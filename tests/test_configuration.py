@@ -285,7 +285,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_one() -> None:
     assert str(caught.value) == "unknown setting recipe.model.widht: did you mean 'width'?"
 
 
-@pytest.mark.parametrize("path", ["task", "model.width", "model.positions.0.window"])
+@pytest.mark.parametrize("path", ["task", "name", "model.positions.0.encoding"])
 def test_a_missing_key_is_refused_by_its_dotted_name(path: str) -> None:
     data = written(ADD)
     *parents, leaf = path.split(".")
@@ -363,3 +363,9 @@ def test_help_is_the_docstring_under_the_field_without_its_indentation() -> None
     (setting,) = settings(Sizes())
     assert setting.help == "Widths,\nover two lines."
     assert setting.allowed() == "a list, each a whole number, with commas between"
+
+
+def test_a_record_from_before_a_setting_existed_gets_its_default() -> None:
+    data = written(ADD)
+    del data["task"]["num_operands"]
+    assert from_json(Recipe, data) == ADD

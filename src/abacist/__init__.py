@@ -16,6 +16,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from abacist.api import resume as resume
     from abacist.api import train as train
     from abacist.errors import AbacistError as AbacistError
     from abacist.recipes import RECIPES as RECIPES
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
     from abacist.runs.run import load as load
 
 __version__ = "0.1.0"
-__all__ = ["RECIPES", "AbacistError", "Run", "load", "train"]
+__all__ = ["RECIPES", "AbacistError", "Run", "load", "resume", "train"]
 
 _HOMES = {
     "AbacistError": "abacist.errors",
     "RECIPES": "abacist.recipes",
     "Run": "abacist.runs.run",
     "load": "abacist.runs.run",
+    "resume": "abacist.api",
     "train": "abacist.api",
 }
 

@@ -121,8 +121,14 @@ def from_json(annotation: Any, data: Any, name: str = "recipe") -> Any:
         for key in data:
             if key not in hints:
                 raise ConfigurationError(f"unknown setting {name}.{key}: {nearest(key, hints)}")
+        # A record of an older version lacks what was added since; that has a default.
+        optional = {
+            field.name
+            for field in dataclasses.fields(annotation)
+            if not (field.default is field.default_factory is dataclasses.MISSING)
+        }
         for key in hints:
-            if key not in data:
+            if key not in data and key not in optional:
                 raise ConfigurationError(f"{name}.{key} is missing.")
         values = {k: from_json(hints[k], v, f"{name}.{k}") for k, v in data.items()}
         return annotation(**values)

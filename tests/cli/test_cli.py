@@ -228,6 +228,10 @@ def test_train_resumes(run, tmp_path, quick_settings):
         (["train", "--out", "/proc/none"], "cannot write"),
         (["train", "--resume", "--out", "nowhere"], "there is no run nowhere"),
         (["train", "--resume", "--model.width", "64"], "settings in run.json"),
+        (["train", "--resume", "--seed", "3"], "settings in run.json"),
+        (["train", "--seed", "9" * 30], "seed must be 0 to"),
+        (["train", "--threads", "1000000"], "threads must be 1 to"),
+        (["train", "--training.num_steps", "50"], "Try --training.warmup_steps 5."),
         (["trian"], "did you mean 'train'?"),
         (["solve", "nowhere", "1+1"], "there is no run nowhere"),
         (["solve"], "required: RUN"),
@@ -307,3 +311,32 @@ def test_no_color_is_respected(certified):
         env={"NO_COLOR": "1", "FORCE_COLOR": "1", "PATH": "/usr/bin:/bin"},
     )
     assert b"\x1b[3" not in result.stdout
+
+
+def test_a_disk_that_is_full_is_one_line():
+    result = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m abacist.cli recipes > /dev/full"],
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 1
+    assert "No space left on device" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_terminal_without_a_check_mark_gets_a_question_mark(certified):
+    result = subprocess.run(
+        [sys.executable, "-m", "abacist.cli", "solve", str(certified.path), "12+34"],
+        capture_output=True,
+        env={"PYTHONIOENCODING": "ascii", "PATH": "/usr/bin:/bin"},
+    )
+    assert (result.returncode, result.stdout) == (0, b"12+34=46 ?\n")
+
+
+def test_a_model_that_cannot_be_proved_still_gets_its_results(run, tmp_path, quick_settings):
+    settings = quick_settings | {"model.positions.0.window": "0,0"}
+    code, out, _ = run(
+        "train", "--out", str(tmp_path / "run"), "--threads", "1", "--json", *_settings(settings)
+    )
+    assert code == 0
+    assert "too narrow" in json.loads(out)["certificate"]["reason"]

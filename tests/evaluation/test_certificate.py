@@ -5,7 +5,6 @@ import copy
 import pytest
 import torch
 
-import abacist
 from abacist.configuration import override
 from abacist.evaluation import certificate as module
 from abacist.evaluation.certificate import prove
@@ -133,8 +132,35 @@ def test_a_reach_too_narrow_for_the_task_is_reported():
     """Without a view of its own column, a digit cannot be known, however well one trains."""
     recipe = override(find("add"), {"model.positions.0.window": "0,0"})
     task, format = build_task(recipe)
-    with pytest.raises(abacist.AbacistError, match="too narrow"):
-        prove(build_model(recipe), task, format)
+    certificate = prove(build_model(recipe), task, format)
+    assert not certificate.certified
+    assert "too narrow" in certificate.reason
+
+
+def test_a_model_that_overflows_in_float32_is_never_certified(certified):
+    """Finite weights, right in float64, and not a number in the precision that runs."""
+    model = copy.deepcopy(certified.model)
+    with torch.no_grad():
+        for part in (model.embedding, model.blocks[0].attention.output, model.blocks[0].mlp.down):
+            for parameter in part.parameters():
+                parameter *= 1e37
+    certificate = prove(model, certified.task, certified.format)
+    assert not certificate.certified
+    assert "rounding" in certificate.reason
+
+
+def test_a_bias_that_outweighs_the_mask_is_never_certified(certified):
+    model = copy.deepcopy(certified.model)
+    with torch.no_grad():
+        model.blocks[0].attention.relative[0].table[0] = 2e30
+    assert not prove(model, certified.task, certified.format).certified
+
+
+def test_a_listing_beyond_the_limit_is_refused_with_what_to_change():
+    recipe = override(find("add"), {"model.positions.0.window": "-2,0"})
+    task, format = build_task(recipe)
+    certificate = prove(build_model(recipe), task, format)
+    assert "20,000,000" in certificate.reason
 
 
 def test_a_certified_model_makes_no_error_where_the_proof_says_so(certified):

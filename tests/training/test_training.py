@@ -244,3 +244,25 @@ def test_every_recipe_takes_a_step_and_is_found_by_name(tmp_path, quick_settings
         assert recipe.name == name
         run = abacist.train(recipe, out=tmp_path / name, threads=1)
         assert run.recipe == recipe
+
+
+def test_resuming_removes_verdicts_on_weights_that_are_about_to_change(tmp_path, quick_settings):
+    path = tmp_path / "run"
+    with pytest.raises(ConnectionError):
+        abacist.train("add", out=path, settings=quick_settings, threads=1, observer=_StopAt(12))
+    with pytest.warns(UserWarning, match="10 of 24"):
+        run = abacist.load(path)
+    run.score()
+    run.prove()
+    assert run.directory.certificate.exists()
+    resumed = abacist.resume(path)
+    assert not any(verdict.exists() for verdict in resumed.directory.verdicts)
+
+
+@pytest.mark.parametrize(
+    "given", [{"threads": 10**6}, {"threads": 0}, {"seed": -1}, {"seed": 1 << 70}]
+)
+def test_threads_and_seeds_out_of_range_are_refused_before_a_directory_is_made(tmp_path, given):
+    with pytest.raises(abacist.AbacistError, match="must be"):
+        abacist.train("add", out=tmp_path / "run", **given)
+    assert not (tmp_path / "run").exists()

@@ -9,6 +9,7 @@ so that `abacist --help` needs neither torch nor matplotlib. Exit codes: 0 fine,
 """
 
 import importlib
+import io
 import os
 import sys
 import warnings
@@ -37,6 +38,10 @@ usage: abacist COMMAND [...]      abacist COMMAND --help explains one
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):
+        # Where the terminal has no ✓, a question mark will do.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
@@ -50,6 +55,9 @@ def main(arguments: list[str] | None = None) -> int:
     except AbacistError as error:
         print(f"abacist: {error}", file=sys.stderr)
         return 2 if isinstance(error, UserError) else 1
+    except OSError as error:
+        print(f"abacist: {error.strerror or error}: {error.filename or 'output'}", file=sys.stderr)
+        return 1
     return code
 
 

@@ -40,7 +40,7 @@ def _parser() -> Parser:
         "recipe", nargs="?", metavar="RECIPE", help="a name from abacist recipes (default: add)"
     )
     parser.add_argument("--out", metavar="DIR", help="run directory (default: a new one in runs/)")
-    parser.add_argument("--seed", type=whole_number(0), default=0, metavar="N", help="default: 0")
+    parser.add_argument("--seed", type=whole_number(0), metavar="N", help="default: 0")
     parser.add_argument(
         "--threads", type=whole_number(1), metavar="N", help="default: the fastest, by timing"
     )
@@ -70,13 +70,14 @@ def _start(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | int":
         recipe,
         path,
         lambda observer: training.start(
-            recipe, path, parsed.seed, parsed.threads, parsed.overwrite, observer
+            recipe, path, parsed.seed or 0, parsed.threads, parsed.overwrite, observer
         ),
     )
 
 
 def _resume(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | int":
-    if changes or parsed.recipe or parsed.overwrite or parsed.threads:
+    given = (parsed.recipe, parsed.overwrite, parsed.threads, parsed.seed)
+    if changes or any(value not in (None, False) for value in given):
         raise ConfigurationError(
             "--resume goes on with the settings in run.json. Type "
             f"abacist train --resume --out {parsed.out or 'latest'}, without others."

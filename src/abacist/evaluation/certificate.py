@@ -37,6 +37,10 @@ from abacist.tasks.problems import Numbers, Problems
 
 _ROWS_PER_PASS = 50_000
 _LARGEST_LISTING = 20_000_000
+_TOO_MANY = (
+    f"a reach of this model has more contents than the {_LARGEST_LISTING:,} that are listed. "
+    "Try a narrower window of --model.positions, fewer --model.num_layers or fewer operands."
+)
 
 
 @dataclass(frozen=True)
@@ -107,13 +111,24 @@ class _Contents:
 
 @torch.no_grad()
 def prove(model: Transformer, task: Addition, format: ReversedFormat) -> Certificate:
-    """Check every neighbourhood of a trained model; a proof or a counterexample."""
+    """Check every neighbourhood of a trained model: a proof, a counterexample, or why neither."""
+    try:
+        return _prove(model, task, format)
+    except _NotProvable as reason:
+        return Certificate(False, str(reason))
+
+
+class _NotProvable(AbacistError):
+    """No proof can be attempted; the message says why, and what to change."""
+
+
+def _prove(model: Transformer, task: Addition, format: ReversedFormat) -> Certificate:
     begin = time.perf_counter()
     obstacle = obstacle_to_finite_reach(model.config)
     if obstacle is not None:
-        return Certificate(False, f"this model's reach is not finite: {obstacle}")
+        raise _NotProvable(f"this model's reach is not finite: {obstacle}")
     if not all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters()):
-        return Certificate(False, "some of the model's weights are not finite numbers.")
+        raise _NotProvable("some of the model's weights are not finite numbers.")
     rule = task.column_rule()
     exact = _double_copy(model)
     largest_score = max(
@@ -121,11 +136,10 @@ def prove(model: Transformer, task: Addition, format: ReversedFormat) -> Certifi
         for block in exact.modules()
         if isinstance(block, Block)
     )
-    if largest_score > -INVISIBLE / 10:
-        return Certificate(
-            False,
+    if not largest_score <= -INVISIBLE / 10:
+        raise _NotProvable(
             f"attention scores may reach {largest_score:.0e}, so that masked tokens are not "
-            "certain to weigh nothing.",
+            "certain to weigh nothing."
         )
     listings = _listings(exact, format, rule)
 
@@ -150,19 +164,20 @@ def prove(model: Transformer, task: Addition, format: ReversedFormat) -> Certifi
     if wrong:
         problem = _full_problem(rule, contents, row)
         (counterexample,) = solve(model, task, format, problem)
-    if wrong:
+    certified = wrong == 0 and smallest > 2 * rounding and locality <= 1e-9
+    if certified:
+        reason = f"{task.deed} of every length."
+    elif wrong:
         reason = f"{wrong:,} of {cases:,} neighbourhoods are followed by a wrong token."
-    elif smallest <= 2 * rounding:
+    elif not smallest > 2 * rounding:
         reason = (
             f"no neighbourhood is wrong, but the smallest margin, {smallest:.2g}, is not above "
             f"twice the rounding error of float32, {rounding:.2g}."
         )
-    elif locality > 1e-9:
-        reason = f"logits differ by {locality:.2g} between a long line and the reach alone."
     else:
-        reason = f"{task.deed} of every length."
+        reason = f"logits differ by {locality:.2g} between a long line and the reach alone."
     return Certificate(
-        certified=not wrong and smallest > 2 * rounding and locality <= 1e-9,
+        certified=certified,
         reason=reason,
         patterns=len(listings),
         neighbourhoods=cases,
@@ -183,11 +198,11 @@ def _patterns(model: Transformer, format: ReversedFormat, rule: ColumnRule) -> I
 
     The reach of a query of place p stays within p - below … p + above. What it holds there
     depends on whether each operand reaches these columns and whether the answer has begun, so
-    operands of up to below + above + 3 columns show every case: a longer operand looks like one
+    operands of up to below + max(above, 1) + 3 columns show every case: a longer operand looks like one
     that just leaves the reach, and a query further up looks like one just clear of the start.
     """
     below, above = reach_in_places(model.config)
-    longest = below + above + 3
+    longest = below + max(above, 1) + 3
     for lengths in torch.cartesian_prod(
         *[torch.arange(1, longest + 1)] * rule.num_operands
     ).tolist():
@@ -236,7 +251,7 @@ def _listings(
 ) -> dict[bytes, list[_Contents]]:
     """Everything that every pattern may contain, grouped by pattern."""
     listings: dict[bytes, list[_Contents]] = {}
-    listed = set()
+    listed, total = set(), 0
     for pattern in _patterns(model, format, rule):
         choices = _choices(pattern, rule)
         signature = (pattern.key, choices.signature(pattern))
@@ -244,6 +259,9 @@ def _listings(
             continue
         listed.add(signature)
         contents = _contents(pattern, choices, format, rule)
+        total += len(contents.target)
+        if total > _LARGEST_LISTING:
+            raise _NotProvable(_TOO_MANY)
         if len(contents.target):
             listings.setdefault(pattern.key, []).append(contents)
     return listings
@@ -296,11 +314,7 @@ def _contents(
     for domain in domains:
         num_cases *= len(domain)
     if num_cases > _LARGEST_LISTING:
-        raise AbacistError(
-            f"a reach of {len(variables)} digits has {num_cases:,} contents, more than the "
-            f"{_LARGEST_LISTING:,} that are listed. Try a narrower --model.positions.0.window "
-            "or fewer --model.num_layers."
-        )
+        raise _NotProvable(_TOO_MANY)
     cases = torch.cartesian_prod(*domains).view(num_cases, len(domains))
     digits = {variable: cases[:, i] for i, variable in enumerate(variables)}
     state = entering = cases[:, -1]
@@ -396,7 +410,7 @@ def _distinct(group: list[_Contents]) -> tuple[Tensor, Tensor, Tensor]:
     first = _first_of_each(torch.cat([ids, target.unsqueeze(1)], dim=1))
     ids, target = ids[first], target[first]
     if len(_first_of_each(ids)) < len(ids):
-        raise AbacistError(
+        raise _NotProvable(
             "this model's reach is too narrow: the same digits in reach can call for different "
             "answers. Try a wider --model.positions.0.window."
         )
@@ -449,16 +463,21 @@ def _rounding_error(
 ) -> float:
     """How far the kernels that really run, in the model's own precision, stray from float64."""
     return max(
-        float((_logits(model, pattern, ids, path) - exact_logits).abs().max())
+        _largest(_logits(model, pattern, ids, path) - exact_logits)
         for path in ("dense", "windowed")
     )
+
+
+def _largest(difference: Tensor) -> float:
+    """The largest size of any number; infinite where one is not a number, which max() would hide."""
+    return float(difference.abs().nan_to_num(nan=torch.inf).max())
 
 
 def _locality_error(model: Transformer, format: ReversedFormat) -> float:
     """Largest difference between logits in long random lines and those of the reaches alone."""
     generator = seeds.generator(0, "locality")
     error = 0.0
-    for lengths in ([60, 60], [60, 35], [12, 57]):
+    for lengths in ([60, 60], [60, 35], [12, 57], [9, 4]):
         rows = 16
         line = _skeleton(format, lengths, max(lengths) + 1)
         is_digit = (line.field == Field.ANSWER) | (line.field >= Field.OPERAND)
@@ -468,12 +487,14 @@ def _locality_error(model: Transformer, format: ReversedFormat) -> float:
         coordinates = coordinates_of(line, equal_lengths=True)
         visibility = [v[0] for v in model.visibility(coordinates)]
         first = int(line.target[0].long().argmax()) - 1
-        logits = model(ids, coordinates, first)
+        whole = [model(ids, coordinates, first, path="dense")]
+        whole.append(model(ids, coordinates, first, path="windowed"))
         for query in range(first, ids.shape[1] - 1):
             columns = _reach(visibility, query)
             pattern = _pattern(tuple(lengths), line, visibility, columns)
             alone = _logits(model, pattern, ids[:, columns])
-            error = max(error, float((logits[:, query - first] - alone).abs().max()))
+            for logits in whole:
+                error = max(error, _largest(logits[:, query - first] - alone))
     return error
 
 

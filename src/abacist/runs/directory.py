@@ -54,6 +54,11 @@ class RunDirectory:
     def certificate(self) -> Path:
         return self.path / "certificate.json"
 
+    @property
+    def verdicts(self) -> list[Path]:
+        """What was said of the weights, and goes when they change."""
+        return [self.scorecard, self.failures, self.lengths_picture, self.certificate]
+
     def read_metrics(self) -> list[dict[str, Any]]:
         """All whole records; a last line torn by a crash is left out."""
         if not self.metrics.exists():

@@ -41,9 +41,11 @@ class Run:
         return self.directory.path
 
     def solve(
-        self, problems: list[str], on_step: Callable[[int, int], None] | None = None
+        self, problems: str | list[str], on_step: Callable[[int, int], None] | None = None
     ) -> list[Solution]:
-        """Let the model write the answers of problems such as `12+34`, token by token."""
+        """Let the model write the answers of one or many problems such as `12+34`, token by token."""
+        if isinstance(problems, str):
+            problems = [problems]
         if not problems:
             return []
         return solve(self.model, self.task, self.format, self.task.parse(problems), on_step)
@@ -58,8 +60,8 @@ class Run:
         config = self.recipe.evaluation
         config = replace(
             config,
-            num_problems=num_problems or config.num_problems,
-            longest=longest or config.longest,
+            num_problems=config.num_problems if num_problems is None else num_problems,
+            longest=config.longest if longest is None else longest,
         )
         scorecard = score(
             self.model, self.task, self.format, self.recipe.split, config, self.seed, on_progress
@@ -104,7 +106,8 @@ def read_recipe(found: RunDirectory) -> tuple[Recipe, dict[str, Any]]:
     try:
         record = json.loads(found.run_json.read_text())
         recipe: Recipe = from_json(Recipe, record["recipe"])
-        int(record["seed"])
+        if type(record["seed"]) is not int or type(record["threads"]) is not int:
+            raise ValueError("seed and threads must be whole numbers")
     except (ValueError, KeyError, TypeError, ConfigurationError) as error:
         raise RunError(f"{found.run_json} is damaged: {error}") from error
     return recipe, record

@@ -17,7 +17,7 @@ from abacist import files, seeds
 from abacist.configuration import to_json
 from abacist.data.split import draw_from_split
 from abacist.data.stream import TrainingStream
-from abacist.errors import CheckpointError, RunError
+from abacist.errors import CheckpointError, RunError, check_between
 from abacist.evaluation.exact_match import exact_match
 from abacist.intervals import Proportion
 from abacist.recipes.recipe import Recipe
@@ -27,7 +27,7 @@ from abacist.training import checkpoint
 from abacist.training.checkpoint import Progress
 from abacist.training.loop import Observer, Record, train
 from abacist.training.optimizer import FlatAdamW
-from abacist.training.threads import fastest_threads
+from abacist.training.threads import fastest_threads, usable_processors
 
 
 def start(
@@ -43,6 +43,9 @@ def start(
     Threads are chosen by timing a few steps unless given. Refuses a directory that exists,
     unless it is an empty one or `overwrite` is set and it holds a run.
     """
+    if threads is not None:
+        check_between("threads", threads, 1, usable_processors(), 1)
+    check_between("seed", seed, 0, (1 << 63) - 1, 0)
     directory = RunDirectory(path)
     _claim(directory, overwrite)
     torch.manual_seed(seed)
@@ -110,6 +113,10 @@ def _carry_out(
         checkpoint.load_weights(newest, model)
         checkpoint.load_optimizer(newest, optimizer)
     run = Run(directory, recipe, seed, model)
+    if begin.step < recipe.training.num_steps:
+        # They would speak of weights that are about to change.
+        for verdict in directory.verdicts:
+            verdict.unlink(missing_ok=True)
     # Records made after the checkpoint are made again.
     kept = [record for record in directory.read_metrics() if record["step"] <= begin.step]
     directory.write_metrics(kept)

@@ -40,7 +40,8 @@ class TrainingConfig:
         check_between("training.num_steps", self.num_steps, 1, 100_000_000, 1500)
         check_between("training.batch_size", self.batch_size, 1, 1_000_000, 128)
         check_between("training.learning_rate", self.learning_rate, 1e-9, 10, 0.01)
-        check_between("training.warmup_steps", self.warmup_steps, 0, self.num_steps, 100)
+        steps = self.num_steps
+        check_between("training.warmup_steps", self.warmup_steps, 0, steps, min(100, steps // 10))
         check_between("training.final_fraction", self.final_fraction, 0, 1, 0.05)
         check_between("training.beta1", self.beta1, 0, 0.9999, 0.9)
         check_between("training.beta2", self.beta2, 0, 0.999999, 0.98)

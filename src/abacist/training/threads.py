@@ -45,6 +45,11 @@ def fastest_threads(
 
 def _candidates() -> list[int]:
     """1, 2, 4, … up to the processors this process may use."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    available = available or os.cpu_count() or 1
-    return [count for count in (1, 2, 4, 8, 16, 32) if count <= available]
+    return [count for count in (1, 2, 4, 8, 16, 32) if count <= usable_processors()]
+
+
+def usable_processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
