@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from abacist.formats import annotated
+
 
 @dataclass(frozen=True)
 class Coordinates:
@@ -18,8 +20,8 @@ class Coordinates:
     index: Tensor
     place: Tensor
 
-    NO_PLACE = -1
-    EVERYWHERE = -2
+    NO_PLACE = annotated.NO_PLACE
+    EVERYWHERE = annotated.EVERYWHERE
 
     def of(self, coordinate: str) -> Tensor:
         """The coordinate of the given name, for an encoding that has a row for each value.

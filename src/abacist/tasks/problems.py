@@ -60,12 +60,9 @@ class Problems:
         """One operand of every problem."""
         return Numbers(self.digits_BNW[:, position], self.lengths_BN[:, position])
 
-    def to(self, device: torch.device | str) -> "Problems":
-        return Problems(self.digits_BNW.to(device), self.lengths_BN.to(device))
-
     @staticmethod
     def from_integers(rows: list[tuple[int, ...]]) -> "Problems":
-        """Problems from Python integers, one tuple of operands each. For what a person types."""
+        """Problems from Python integers, one tuple of operands each."""
         texts = [[str(operand) for operand in row] for row in rows]
         return Problems.from_texts(texts)
 
