@@ -41,13 +41,6 @@ def test_rows_are_chosen_by_slice_and_by_number() -> None:
     assert problems[torch.tensor([2, 0])].operand(1).texts() == ["600", "2"]
 
 
-def test_concatenated_parts_of_unequal_widths_keep_their_numbers() -> None:
-    parts = [Problems.from_integers([(1, 2)]), Problems.from_integers([(12345, 6), (7, 89)])]
-    whole = Problems.concatenate(parts)
-    assert whole.operand(0).texts() == ["1", "12345", "7"]
-    assert whole.operand(1).texts() == ["2", "6", "89"]
-
-
 def test_numbers_count_their_rows() -> None:
     assert len(Numbers(torch.zeros(3, 2, dtype=torch.uint8), torch.ones(3))) == 3
 

@@ -80,13 +80,3 @@ class Problems:
                 ) - ord("0")
         lengths = torch.tensor([[len(text) for text in row] for row in rows], dtype=torch.int64)
         return Problems(digits, lengths.reshape(len(rows), num_operands))
-
-    @staticmethod
-    def concatenate(parts: "list[Problems]") -> "Problems":
-        """All problems of `parts`, in order; widths may differ."""
-        width = max(part.digits_BNW.shape[2] for part in parts)
-        padded = [
-            torch.nn.functional.pad(part.digits_BNW, (0, width - part.digits_BNW.shape[2]))
-            for part in parts
-        ]
-        return Problems(torch.cat(padded), torch.cat([part.lengths_BN for part in parts]))
