@@ -237,6 +237,7 @@ def test_train_resumes(run, tmp_path, quick_settings):
         (["solve"], "required: RUN"),
         (["score", "nowhere", "--num-problems", "0"], "from 1 up"),
         (["prove", "."], "is not a run directory"),
+        (["prove", "latest", "extra"], "abacist prove has no use for 'extra'"),
         (["recipes", "adds"], "did you mean 'add'?"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -25,6 +25,10 @@ class Parser(argparse.ArgumentParser):
     def parse(self, arguments: list[str]) -> argparse.Namespace:
         """Parse all arguments; an option that does not exist is refused with the nearest one."""
         parsed, unknown = self.parse_known_args(arguments)
+        if unknown and not unknown[0].startswith("-"):
+            raise UserError(
+                f"{self.prog} has no use for {unknown[0]!r}. Type {self.prog} --help for what it takes."
+            )
         if unknown:
             raise UserError(
                 f"unknown argument {unknown[0]!r} to {self.prog}: "
