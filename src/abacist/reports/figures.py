@@ -34,7 +34,8 @@ def draw_lengths(series: Mapping[str, Sequence[Row]], trained_digits: int, path:
     axes.set_title(
         f"shaded: training lengths, up to {trained_digits} digits", loc="left", fontsize=10
     )
-    for (name, rows), (marker, colour) in zip(series.items(), _STYLES, strict=False):
+    curves = zip(series.items(), _STYLES, strict=False)
+    for series_number, ((name, rows), (marker, colour)) in enumerate(curves):
         value = [100 * row["exact_match"]["value"] for row in rows]
         intervals = [row["exact_match"]["interval"] for row in rows]
         below = [v - 100 * low for v, (low, _) in zip(value, intervals, strict=True)]
@@ -45,6 +46,10 @@ def draw_lengths(series: Mapping[str, Sequence[Row]], trained_digits: int, path:
             yerr=[below, above],
             marker=marker,
             color=colour,
+            # Curves often lie on each other; what is drawn later is see-through and larger.
+            linestyle="--" if series_number else "-",
+            markerfacecolor="none" if series_number else colour,
+            markersize=9 if series_number else 6,
             capsize=3,
             linewidth=1.5,
             label=name,
