@@ -18,7 +18,7 @@ import torch
 from abacist import recipes
 from abacist.data.stream import TrainingStream
 from abacist.models.config import ModelConfig
-from abacist.runs.run import build_model, build_task
+from abacist.runs.run import build_model, build_problems
 from abacist.runs.training import circumstances
 from abacist.training.optimizer import FlatAdamW
 from abacist.training.step import training_step
@@ -57,7 +57,7 @@ def main() -> None:
     torch.manual_seed(0)
     recipe = recipes.find(arguments.recipe)
     model = build_model(recipe)
-    task, format = build_task(recipe)
+    task, format = build_problems(recipe)
     stream = TrainingStream(task, format, recipe.split, recipe.training.batch_size, seed=0)
     optimizer = FlatAdamW(model, recipe.training)
     batches = [stream.batch(step) for step in range(STEPS_PER_BLOCK)]
@@ -76,7 +76,7 @@ def main() -> None:
     for block in range(BLOCKS + 1):
         begin = time.perf_counter()
         for step, batch in enumerate(batches):
-            training_step(model, optimizer, batch, recipe.training, step)
+            training_step(model, optimizer, batch, recipe.training, step, stream.aligned)
         middle = time.perf_counter()
         products = max(1, round(operations / (2 * SIDE**3)))
         for _ in range(products):

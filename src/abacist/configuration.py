@@ -52,61 +52,70 @@ class Setting:
                 return name
         if isinstance(self.value, tuple):
             return ",".join(map(str, self.value))
+        if dataclasses.is_dataclass(self.value):
+            return "(as below)"
         if self.value is None or isinstance(self.value, bool):
             return str(self.value).lower()
         return str(self.value)
 
 
-def settings(config: Any, prefix: str = "") -> Iterator[Setting]:
+def settings(config: Any) -> Iterator[Setting]:
     """All settings of a configuration, depth first in the order of their declaration."""
+    return _settings(config, "", {})
+
+
+def _settings(config: Any, prefix: str, replaced: Mapping[str, Any]) -> Iterator[Setting]:
+    """The settings of `config` as it is when the whole values of `replaced` are put into it."""
     hints, documentation = _hints(type(config)), _field_documentation(type(config))
     for field in dataclasses.fields(config):
-        name, value = prefix + field.name, getattr(config, field.name)
+        name = prefix + field.name
+        value = replaced.get(name, getattr(config, field.name))
         named = field.metadata.get("named_values")
+        if named is not None or not dataclasses.is_dataclass(value):
+            yield Setting(name, hints[field.name], value, documentation.get(field.name, ""), named)
         if dataclasses.is_dataclass(value):
-            yield from settings(value, name + ".")
-            continue
-        yield Setting(name, hints[field.name], value, documentation.get(field.name, ""), named)
-        if _is_tuple_of_dataclasses(value):
+            yield from _settings(value, name + ".", replaced)
+        elif _is_tuple_of_dataclasses(value):
             for position, item in enumerate(value):
-                yield from settings(item, f"{name}.{position}.")
+                yield from _settings(item, f"{name}.{position}.", replaced)
 
 
 def override(config: Config, changes: Mapping[str, Any]) -> Config:
     """A copy of `config` with settings replaced by dotted name; text is parsed by the field's type.
 
-    All changes are applied together, so that settings which must agree can change in one call.
+    All changes are applied together, so that settings which must agree can change in one call. A
+    whole value, such as `task`, decides which settings there are inside it.
     """
-    wholes = {s.name for s in settings(config) if s.named_values is not None}
-    # A whole value first: it decides which settings there are inside it.
-    config = _apply(config, {name: v for name, v in changes.items() if name in wholes})
-    return _apply(config, {name: v for name, v in changes.items() if name not in wholes})
-
-
-def _apply(config: Config, changes: Mapping[str, Any]) -> Config:
-    known = {setting.name: setting for setting in settings(config)}
+    wholes = {s.name: s for s in settings(config) if s.named_values is not None}
+    replaced = {n: _value(wholes[n], value) for n, value in changes.items() if n in wholes}
+    known = {setting.name: setting for setting in _settings(config, "", replaced)}
     tree: dict[str, Any] = {}
     for name, value in changes.items():
         if name not in known:
             raise ConfigurationError(f"unknown setting {name!r}: {nearest(name, known)}")
+        if name in replaced:
+            continue
         *parents, leaf = name.split(".")
         branch = tree
         for parent in parents:
             branch = branch.setdefault(parent, {})
-        setting = known[name]
-        branch[leaf] = (
-            _parse(setting, value)
-            if isinstance(value, str)
-            else from_json(setting.annotation, to_json(value), name)
-        )
-    replaced: Config = _replace(config, tree)
-    return replaced
+        branch[leaf] = _value(known[name], value)
+    changed: Config = _replace(config, tree, replaced, "")
+    return changed
+
+
+def _value(setting: Setting, value: Any) -> Any:
+    if isinstance(value, str):
+        return _parse(setting, value)
+    return from_json(setting.annotation, to_json(value), setting.name)
 
 
 def to_json(config: Any) -> Any:
-    """Plain dictionaries, lists, numbers and strings."""
+    """Plain dictionaries, lists, numbers and strings. A class with a `kind` is told by it."""
     if dataclasses.is_dataclass(config):
-        return {f.name: to_json(getattr(config, f.name)) for f in dataclasses.fields(config)}
+        values = {f.name: to_json(getattr(config, f.name)) for f in dataclasses.fields(config)}
+        kind = getattr(config, "kind", None)
+        return values if kind is None else {"kind": kind, **values}
     if isinstance(config, tuple | list):
         return [to_json(item) for item in config]
     return config
@@ -117,6 +126,8 @@ def from_json(annotation: Any, data: Any, name: str = "recipe") -> Any:
     if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
         if not isinstance(data, dict):
             raise ConfigurationError(f"{name} must be an object, got {data!r}.")
+        if hasattr(annotation, "kind"):
+            data = {key: value for key, value in data.items() if key != "kind"}
         hints = _hints(annotation)
         for key in data:
             if key not in hints:
@@ -141,8 +152,16 @@ def from_json(annotation: Any, data: Any, name: str = "recipe") -> Any:
     if origin in (types.UnionType, typing.Union):
         if data is None and type(None) in arguments:
             return None
-        (only,) = (a for a in arguments if a is not type(None))
-        return from_json(only, data, name)
+        choices = [a for a in arguments if a is not type(None)]
+        if len(choices) == 1:
+            return from_json(choices[0], data, name)
+        kinds = {choice.kind: choice for choice in choices}
+        kind = data.get("kind") if isinstance(data, dict) else None
+        if kind not in kinds:
+            raise ConfigurationError(
+                f"{name}.kind must be one of {', '.join(kinds)}, got {json.dumps(kind)}."
+            )
+        return from_json(kinds[kind], data, name)
     if origin is typing.Literal and data in arguments:
         return data
     if annotation is float and type(data) in (int, float):
@@ -152,19 +171,23 @@ def from_json(annotation: Any, data: Any, name: str = "recipe") -> Any:
     raise ConfigurationError(f"{name} must be {_allowed(annotation)}, got {json.dumps(data)}.")
 
 
-def _replace(value: Any, tree: Mapping[str, Any]) -> Any:
+def _replace(value: Any, tree: Mapping[str, Any], wholes: Mapping[str, Any], prefix: str) -> Any:
+    """`value` with the whole values and then the leaves of `tree` put in, each class built once."""
     if isinstance(value, tuple):
         return tuple(
-            _replace(item, tree[str(position)]) if str(position) in tree else item
-            for position, item in enumerate(value)
+            _replace(item, tree.get(str(i), {}), wholes, f"{prefix}{i}.")
+            for i, item in enumerate(value)
         )
-    return dataclasses.replace(
-        value,
-        **{
-            key: _replace(getattr(value, key), new) if isinstance(new, dict) else new
-            for key, new in tree.items()
-        },
-    )
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    new = {}
+    for field in dataclasses.fields(value):
+        name = prefix + field.name
+        inner, leaf = wholes.get(name, getattr(value, field.name)), tree.get(field.name, {})
+        if isinstance(leaf, dict):
+            leaf = _replace(inner, leaf, wholes, name + ".")
+        new[field.name] = leaf
+    return dataclasses.replace(value, **new)
 
 
 def _parse(setting: Setting, text: str) -> Any:

@@ -101,7 +101,7 @@ def test_solve_takes_a_number_of_ten_thousand_digits(run, certified):
         ("abc", "no sum of whole numbers"),
         ("1.5+2", "whole numbers"),
         ("-3+4", "minus"),
-        ("1+2+3", "3 numbers are given and this task adds 2"),
+        ("1+2+3", "3 numbers are given and this task takes 2 numbers"),
         ("", "empty problem"),
         ("   ", "empty problem"),
         ("7*8", "knows + only"),

@@ -13,12 +13,12 @@ from abacist.data import export as module
 from abacist.data.check import check
 from abacist.data.split import in_split
 from abacist.errors import RunError
-from abacist.runs.run import build_task
+from abacist.runs.run import build_problems
 from abacist.tasks import digits
 from abacist.tasks.problems import Problems
 
 RECIPE = recipes.find("add")
-TASK, FORMAT = build_task(RECIPE)
+TASK, FORMAT = build_problems(RECIPE)
 
 
 @pytest.fixture
@@ -96,8 +96,9 @@ def test_check_finds_no_overlap_and_counts_every_problem(run, tmp_path):
     outcome = json.loads(out)
     assert code == 0
     assert set(outcome["overlap"].values()) == {0}
-    for histogram in ("longer_operand", "answer", "carry_chain"):
-        assert sum(outcome[histogram].values()) == 20_000
+    assert len(outcome["histograms"]) == 3
+    for histogram in outcome["histograms"].values():
+        assert sum(histogram.values()) == 20_000
     assert picture.read_bytes().startswith(b"\x89PNG")
     table = run("data", "check", "add", "--num-problems", "2000")[1]
     assert "train & test                    0" in table
@@ -107,8 +108,8 @@ def test_check_finds_no_overlap_and_counts_every_problem(run, tmp_path):
 def test_splits_that_overlap_would_be_found(monkeypatch):
     from abacist.data import check as module
 
-    def everything(task, lengths, split, config, generator):
-        return task.draw(lengths, generator)
+    def everything(task, shapes, split, config, generator):
+        return task.draw(shapes, generator)
 
     monkeypatch.setattr(module, "draw_from_split", everything)
     outcome = check(TASK, RECIPE.split, 3_000, 0, lambda done, total: None)

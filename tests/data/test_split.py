@@ -4,11 +4,11 @@ import torch
 from abacist.data.config import SplitConfig, SplitName
 from abacist.data.split import draw_from_split, hash_problems, in_split
 from abacist.errors import ConfigurationError
-from abacist.tasks.addition import Addition
-from abacist.tasks.config import AdditionConfig
-from abacist.tasks.problems import Problems
+from abacist.tasks.arithmetic import Arithmetic
+from abacist.tasks.config import ArithmeticConfig
+from abacist.tasks.problems import Problems, Shapes
 
-TASK = Addition(AdditionConfig())
+TASK = Arithmetic(ArithmeticConfig())
 CONFIG = SplitConfig()
 NAMES: tuple[SplitName, ...] = ("train", "validation", "test")
 each_split = pytest.mark.parametrize("name", NAMES)
@@ -44,7 +44,7 @@ def generator(seed: int = 0) -> torch.Generator:
 
 def drawn(count: int, seed: int = 0) -> Problems:
     seeded = generator(seed)
-    return TASK.draw(TASK.draw_lengths(count, seeded), seeded)
+    return TASK.draw(TASK.draw_shapes(count, seeded), seeded)
 
 
 def splits_of(problems: Problems, config: SplitConfig = CONFIG) -> list[list[SplitName]]:
@@ -79,7 +79,7 @@ def test_every_problem_is_in_exactly_one_split(config: SplitConfig) -> None:
 
 def test_commutative_twins_share_their_split() -> None:
     problems = drawn(5_000)
-    twins = Problems(problems.digits_BNW.flip(1), problems.lengths_BN.flip(1))
+    twins = Problems(problems.digits_BNW.flip(1), Shapes.of(problems.lengths_BN.flip(1), "+"))
     assert torch.equal(hash_problems(problems), hash_problems(twins))
 
 
@@ -98,14 +98,14 @@ def test_hash_does_not_depend_on_the_rest_of_the_batch() -> None:
 
 def test_hash_does_not_depend_on_the_padding() -> None:
     problems = drawn(500)
-    wider = Problems(torch.nn.functional.pad(problems.digits_BNW, (0, 37)), problems.lengths_BN)
+    wider = Problems(torch.nn.functional.pad(problems.digits_BNW, (0, 37)), problems.shapes)
     assert torch.equal(hash_problems(problems), hash_problems(wider))
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8])
 def test_hash_does_not_depend_on_the_integer_type_of_the_digits(dtype: torch.dtype) -> None:
     problems = drawn(500)
-    other = Problems(problems.digits_BNW.to(dtype), problems.lengths_BN)
+    other = Problems(problems.digits_BNW.to(dtype), problems.shapes)
     assert torch.equal(hash_problems(problems), hash_problems(other))
 
 
@@ -114,7 +114,7 @@ def test_hash_does_not_depend_on_the_integer_type_of_the_digits(dtype: torch.dty
 )
 def test_splits_have_their_fractions_of_all_problems(config: SplitConfig) -> None:
     seeded = generator()
-    problems = TASK.draw(torch.full((200_000, 2), 9), seeded)
+    problems = TASK.draw(Shapes.of(torch.full((200_000, 2), 9), "+"), seeded)
     shares = {name: in_split(problems, name, config).double().mean().item() for name in NAMES}
     rest = 1 - config.validation_fraction - config.test_fraction
     assert shares["test"] == pytest.approx(config.test_fraction, abs=0.005)
@@ -135,7 +135,7 @@ def test_problems_drawn_from_a_split_are_of_that_split_and_of_the_lengths_asked_
     name: SplitName,
 ) -> None:
     lengths = torch.randint(2, 9, (3_000, 2), generator=generator(5))
-    problems = draw_from_split(TASK, lengths, name, CONFIG, generator())
+    problems = draw_from_split(TASK, Shapes.of(lengths, "+"), name, CONFIG, generator())
     assert in_split(problems, name, CONFIG).all()
     assert torch.equal(problems.lengths_BN, lengths)
     for number in (0, 1):
@@ -148,7 +148,7 @@ def test_digits_beyond_the_length_stay_zero_where_a_problem_was_drawn_again(
     name: SplitName,
 ) -> None:
     lengths = torch.randint(2, 9, (2_000, 2), generator=generator(5))
-    digits = draw_from_split(TASK, lengths, name, CONFIG, generator()).digits_BNW
+    digits = draw_from_split(TASK, Shapes.of(lengths, "+"), name, CONFIG, generator()).digits_BNW
     beyond = torch.arange(digits.shape[2]) >= lengths.unsqueeze(-1)
     assert (digits[beyond] == 0).all()
 
@@ -159,7 +159,7 @@ def test_a_split_without_a_problem_of_these_lengths_is_refused_in_one_line() -> 
     every_problem = Problems.from_integers([(a, b) for a in range(10) for b in range(10)])
     assert not in_split(every_problem, "test", tiny).any()
     with pytest.raises(ConfigurationError) as caught:
-        draw_from_split(TASK, lengths, "test", tiny, generator())
+        draw_from_split(TASK, Shapes.of(lengths, "+"), "test", tiny, generator())
     message = str(caught.value)
     assert "no test problem with operands of 1 and 1 digits" in message
     assert "--split.test_fraction" in message

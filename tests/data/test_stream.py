@@ -4,14 +4,14 @@ from abacist.data.config import SplitConfig
 from abacist.data.split import in_split
 from abacist.data.stream import TrainingStream
 from abacist.formats.annotated import AnnotatedTokens, Field
-from abacist.formats.config import ReversedFormatConfig
-from abacist.formats.reversed import ReversedFormat
-from abacist.tasks.addition import Addition
-from abacist.tasks.config import AdditionConfig
+from abacist.formats.config import PlainFormatConfig
+from abacist.formats.plain import PlainFormat
+from abacist.tasks.arithmetic import Arithmetic
+from abacist.tasks.config import ArithmeticConfig
 from abacist.tasks.problems import Problems
 
-TASK = Addition(AdditionConfig(min_digits=1, max_digits=6))
-FORMAT = ReversedFormat(ReversedFormatConfig(), "+")
+TASK = Arithmetic(ArithmeticConfig(min_digits=1, max_digits=6))
+FORMAT = PlainFormat(PlainFormatConfig(), ArithmeticConfig())
 SPLIT = SplitConfig()
 STEPS = [0, 1, 31, 32, 33, 64, 100]
 

@@ -11,8 +11,8 @@ from abacist.evaluation.certificate import prove
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.models.transformer import Transformer
 from abacist.recipes import find
-from abacist.runs.run import build_model, build_task
-from abacist.tasks.problems import Problems
+from abacist.runs.run import build_model, build_problems
+from abacist.tasks.problems import Problems, Shapes
 
 
 def test_the_default_recipe_is_certified_with_a_margin_above_one(certified):
@@ -69,7 +69,7 @@ def test_every_neighbourhood_of_random_sums_is_among_those_listed(certified):
     generator = torch.Generator().manual_seed(11)
     for _ in range(300):
         lengths = torch.randint(1, 9, (1, 2), generator=generator)
-        problem = certified.task.draw(lengths, generator)
+        problem = certified.task.draw(Shapes.of(lengths, "+"), generator)
         line = certified.format.write(problem, certified.task.answer(problem))
         visibility = [v[0] for v in certified.model.visibility(coordinates_of(line, True))]
         for query in line.target[0].nonzero().squeeze(1).tolist():
@@ -82,7 +82,7 @@ def test_every_neighbourhood_of_random_sums_is_among_those_listed(certified):
 def test_two_layers_have_the_neighbourhoods_counted_by_hand():
     """Two layers of window (0, 1): through b in the next column, a digit also sees a two columns on."""
     recipe = override(find("add"), {"model.num_layers": 2, "model.width": 8, "model.mlp_width": 8})
-    task, format = build_task(recipe)
+    task, format = build_problems(recipe)
     listings = module._listings(build_model(recipe), format, task.column_rule())
     counted = sum(len(module._distinct(group)[0]) for group in listings.values())
     at_equals = (100 + 10) * 10
@@ -120,7 +120,7 @@ def test_a_planted_wrong_weight_gives_a_real_counterexample(certified, seed):
 )
 def test_a_model_without_finite_reach_is_told_so_with_what_would_make_it_so(positions, obstacle):
     recipe = override(find("add"), {"model.positions": positions})
-    task, format = build_task(recipe)
+    task, format = build_problems(recipe)
     certificate = prove(build_model(recipe), task, format)
     assert not certificate.certified
     assert "not finite" in certificate.reason
@@ -131,7 +131,7 @@ def test_a_model_without_finite_reach_is_told_so_with_what_would_make_it_so(posi
 def test_a_reach_too_narrow_for_the_task_is_reported():
     """Without a view of its own column, a digit cannot be known, however well one trains."""
     recipe = override(find("add"), {"model.positions.0.window": "0,0"})
-    task, format = build_task(recipe)
+    task, format = build_problems(recipe)
     certificate = prove(build_model(recipe), task, format)
     assert not certificate.certified
     assert "too narrow" in certificate.reason
@@ -158,7 +158,7 @@ def test_a_bias_that_outweighs_the_mask_is_never_certified(certified):
 
 def test_a_listing_beyond_the_limit_is_refused_with_what_to_change():
     recipe = override(find("add"), {"model.positions.0.window": "-2,0"})
-    task, format = build_task(recipe)
+    task, format = build_problems(recipe)
     certificate = prove(build_model(recipe), task, format)
     assert "20,000,000" in certificate.reason
 
@@ -192,7 +192,7 @@ def test_the_certificate_is_of_the_weights_not_of_their_precision(certified):
 def test_random_weights_are_refuted_with_a_problem_they_get_wrong():
     recipe = find("add")
     torch.manual_seed(3)
-    task, format = build_task(recipe)
+    task, format = build_problems(recipe)
     certificate = prove(build_model(recipe), task, format)
     assert not certificate.counterexample.correct
     assert len(task.parse([certificate.counterexample.problem])) == 1

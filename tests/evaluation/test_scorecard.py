@@ -7,8 +7,8 @@ import torch
 
 from abacist.data.split import in_split
 from abacist.evaluation import scorecard as module
-from abacist.evaluation.exact_match import batches_by_length, exact_match
-from abacist.tasks.problems import Problems
+from abacist.evaluation.exact_match import batches_by_length, exact_match, line_lengths
+from abacist.tasks.problems import Problems, Shapes
 
 
 def _suites(run):
@@ -61,7 +61,7 @@ def test_failures_are_real_and_kept_with_what_the_model_wrote(untrained):
 def test_one_pass_and_generation_give_the_same_verdicts(untrained, certified):
     for run in (untrained, certified):
         problems = untrained.task.draw(
-            untrained.task.draw_lengths(300, torch.Generator().manual_seed(1)),
+            untrained.task.draw_shapes(300, torch.Generator().manual_seed(1)),
             torch.Generator().manual_seed(2),
         )
         verdicts = exact_match(run.model, run.task, run.format, problems).correct
@@ -76,10 +76,11 @@ def test_margins_of_the_one_pass_are_those_of_generation_where_the_answer_is_rig
     torch.testing.assert_close(one_pass, torch.tensor(generated).double(), atol=1e-3, rtol=1e-4)
 
 
-def test_batches_cover_every_problem_once_and_bound_their_tokens():
+def test_batches_cover_every_problem_once_and_bound_their_tokens(untrained):
     lengths = torch.randint(1, 3_000, (500, 2), generator=torch.Generator().manual_seed(0))
-    problems = Problems(torch.zeros(500, 2, 1, dtype=torch.uint8), lengths)
-    batches = list(batches_by_length(problems))
+    problems = Problems(torch.zeros(500, 2, 1, dtype=torch.uint8), Shapes.of(lengths, "+"))
+    sizes = line_lengths(untrained.format, problems)
+    batches = list(batches_by_length(sizes))
     assert sorted(torch.cat(batches).tolist()) == list(range(500))
     for rows in batches:
         tokens = (lengths[rows].sum(dim=1) + lengths[rows].amax(dim=1) + 5).max() * len(rows)
@@ -101,10 +102,11 @@ def test_learned_positions_get_no_score_beyond_their_table_and_say_so(tmp_path, 
     assert rows["3 digits"].exact_match is not None
 
 
-def test_models_without_a_window_get_no_more_pairs_at_once_than_fit():
+def test_models_without_a_window_get_no_more_pairs_at_once_than_fit(untrained):
     lengths = torch.randint(1, 900, (200, 2), generator=torch.Generator().manual_seed(0))
-    problems = Problems(torch.zeros(200, 2, 1, dtype=torch.uint8), lengths)
-    batches = list(batches_by_length(problems, quadratic=True))
+    problems = Problems(torch.zeros(200, 2, 1, dtype=torch.uint8), Shapes.of(lengths, "+"))
+    sizes = line_lengths(untrained.format, problems)
+    batches = list(batches_by_length(sizes, quadratic=True))
     assert sorted(torch.cat(batches).tolist()) == list(range(200))
     for rows in batches:
         tokens = (lengths[rows].sum(dim=1) + lengths[rows].amax(dim=1) + 5).max()

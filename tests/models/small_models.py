@@ -6,17 +6,17 @@ import torch
 from torch import Tensor
 
 from abacist.formats.annotated import AnnotatedTokens
-from abacist.formats.config import ReversedFormatConfig
-from abacist.formats.reversed import ReversedFormat
+from abacist.formats.config import PlainFormatConfig
+from abacist.formats.plain import PlainFormat
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.models.coordinates import Coordinates
 from abacist.models.transformer import Transformer
-from abacist.tasks.addition import Addition
-from abacist.tasks.config import AdditionConfig
-from abacist.tasks.problems import Problems
+from abacist.tasks.arithmetic import Arithmetic
+from abacist.tasks.config import ArithmeticConfig
+from abacist.tasks.problems import Problems, Shapes
 
-TASK = Addition(AdditionConfig())
-FORMAT = ReversedFormat(ReversedFormatConfig(), "+")
+TASK = Arithmetic(ArithmeticConfig())
+FORMAT = PlainFormat(PlainFormatConfig(), ArithmeticConfig())
 SCHEME_NAMES = list(POSITIONS)
 
 
@@ -42,7 +42,7 @@ def random_model(
 
 
 def random_problems(lengths: list[tuple[int, int]], seed: int = 0) -> Problems:
-    return TASK.draw(torch.tensor(lengths), torch.Generator().manual_seed(seed))
+    return TASK.draw(Shapes.of(torch.tensor(lengths), "+"), torch.Generator().manual_seed(seed))
 
 
 def write(problems: Problems) -> AnnotatedTokens:

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abacist.tasks.problems import Numbers, Problems
+from abacist.tasks.problems import Numbers, Problems, Shapes
 
 NATURALS = st.integers(0, 20) | st.integers(0, 10**40)
 
@@ -30,7 +30,7 @@ def test_zero_has_one_digit() -> None:
 
 
 def test_no_expressions_make_an_empty_batch() -> None:
-    empty = Problems.from_texts([])
+    empty = Problems.from_texts([], [])
     assert len(empty) == 0
     assert empty.operand(1).texts() == []
 
@@ -48,4 +48,4 @@ def test_numbers_count_their_rows() -> None:
 def test_digits_and_lengths_of_unequal_batches_are_refused_with_both_shapes() -> None:
     digits, lengths = torch.zeros(2, 2, 3, dtype=torch.uint8), torch.ones(3, 2)
     with pytest.raises(ValueError, match=r"\(2, 2, 3\) and lengths \(3, 2\)"):
-        Problems(digits, lengths)
+        Problems(digits, Shapes.of(lengths, "+"))

@@ -124,11 +124,11 @@ def test_a_loss_that_is_not_finite_stops_with_the_last_good_checkpoint_kept(
 
     original = loop.training_step
 
-    def break_at_step_15(model, optimizer, lines, config, step, seed=0):
+    def break_at_step_15(model, optimizer, lines, config, step, aligned, seed=0):
         if step == 15:
             with torch.no_grad():
                 model.embedding.weight.fill_(float("inf"))
-        return original(model, optimizer, lines, config, step, seed)
+        return original(model, optimizer, lines, config, step, aligned, seed)
 
     monkeypatch.setattr(loop, "training_step", break_at_step_15)
     with pytest.raises(TrainingDiverged, match=r"step 16.*step-000010.*learning_rate 0\.0033"):
@@ -202,7 +202,9 @@ def test_timing_threads_leaves_the_model_as_it_is(untrained):
     stream = training.TrainingStream(
         untrained.task, untrained.format, untrained.recipe.split, 8, seed=0
     )
-    threads, seconds = fastest_threads(untrained.model, stream.batch(0), untrained.recipe.training)
+    threads, seconds = fastest_threads(
+        untrained.model, stream.batch(0), stream.aligned, untrained.recipe.training
+    )
     assert threads in seconds
     assert seconds[threads] == min(seconds.values())
     assert all(torch.equal(before[n], p) for n, p in untrained.model.named_parameters())

@@ -51,6 +51,10 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("--json", action="store_true", help="print JSON and nothing else")
 
 
+_WHOLE_SETTINGS = ("--task", "--format")
+"""Settings without a dot: names that stand for a part of a recipe."""
+
+
 def split_off_settings(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
     """Settings (`--model.width 64` or `--model.width=64`) by dotted name, and all other arguments."""
     changes: dict[str, str] = {}
@@ -58,7 +62,8 @@ def split_off_settings(arguments: list[str]) -> tuple[dict[str, str], list[str]]
     words = iter(arguments)
     for word in words:
         option, equals, value = word.partition("=")
-        if not option.startswith("--") or "." not in option:
+        dotted = option.startswith("--") and "." in option
+        if not dotted and option not in _WHOLE_SETTINGS:
             others.append(word)
             continue
         if not equals:

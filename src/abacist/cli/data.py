@@ -8,6 +8,7 @@ from pathlib import Path
 from abacist import recipes
 from abacist.cli.arguments import Parser, split_off_settings, whole_number
 from abacist.configuration import override, to_json
+from abacist.data.config import SplitName
 from abacist.errors import RunError, UserError
 from abacist.recipes.recipe import Recipe
 
@@ -22,48 +23,71 @@ def run(arguments: list[str]) -> int:
         "show: problems as written, with what the model is told of every token.\n"
         "export: problems as JSON lines, with a manifest.\n"
         "check: sizes and overlap of the splits, histograms.",
-        "Settings of the recipe, such as --task.max_digits 20, may be added.",
+        "Settings of the recipe may be added, such as --task multiply, --format partial-products\n"
+        "or --task.max_digits 20. abacist recipes RECIPE lists them all.",
     )
     parser.add_argument("action", choices=["show", "export", "check"])
     parser.add_argument("recipe", metavar="RECIPE", help="a name from abacist recipes")
-    parser.add_argument("--split", choices=_SPLITS, default="train", help="default: train")
+    parser.add_argument("--split", choices=[*_SPLITS, "all"], help="default: train, or all")
     parser.add_argument(
         "--num-problems", type=whole_number(1), metavar="N", help="default: 4, 10000 or 1000000"
+    )
+    parser.add_argument(
+        "--every", action="store_true", help="export: every problem of a finite space once"
     )
     parser.add_argument("--seed", type=whole_number(0), default=0, metavar="N", help="default: 0")
     parser.add_argument("--out", metavar="FILE", help="export: .jsonl or .jsonl.gz; check: .png")
     parser.add_json()
     parsed = parser.parse(options)
+    _refuse_what_is_of_no_use(parsed)
     recipe = override(recipes.find(parsed.recipe), changes)
     return {"show": _show, "export": _export, "check": _check}[parsed.action](parsed, recipe)
 
 
-def _show(parsed: argparse.Namespace, recipe: Recipe) -> int:
-    from abacist.cli import show
-    from abacist.data.export import records
-    from abacist.runs.run import build_task
+def _refuse_what_is_of_no_use(parsed: argparse.Namespace) -> None:
+    if parsed.every and parsed.action != "export":
+        raise UserError(f"--every is for export, got {parsed.action}. Try abacist data export.")
+    if parsed.every and parsed.num_problems:
+        raise UserError("--every exports all problems. Leave out --num-problems.")
+    if parsed.split and parsed.action == "check":
+        raise UserError("check looks at all splits. Leave out --split.")
+    if parsed.split == "all" and not parsed.every:
+        raise UserError("--split all goes with export --every. Try --split train.")
 
-    task, format = build_task(recipe)
-    drawn = list(
-        records(task, format, recipe.split, parsed.split, parsed.num_problems or 4, parsed.seed)
-    )
-    if parsed.json:
-        for record in drawn:
-            print(json.dumps(record))
-        return 0
-    problems = task.parse([record["problem"] for record in drawn])
-    lines = format.write(problems, task.answer(problems))
+
+def _one_split(parsed: argparse.Namespace) -> SplitName:
+    split: SplitName = parsed.split or "train"
+    return split
+
+
+def _show(parsed: argparse.Namespace, recipe: Recipe) -> int:
+    from abacist import seeds
+    from abacist.cli import show
+    from abacist.data.export import drawn, records
+    from abacist.runs.run import build_problems
+
+    task, format = build_problems(recipe)
+    blocks = drawn(task, recipe.split, _one_split(parsed), parsed.num_problems or 4, parsed.seed)
+    # Two generators of one seed, so that what is left to chance is the same in text and tokens.
+    chance, again = (seeds.generator(parsed.seed, "show") for _ in range(2))
     console = show.console()
-    for row, record in enumerate(drawn):
-        console.print(f"{record['problem']}={record['answer']}")
-        console.print(show.annotated(lines, row, format.vocabulary), soft_wrap=True)
+    for problems in blocks:
+        lines = format.write(problems, task.answer(problems), again)
+        for row, record in enumerate(records(task, format, recipe.split, [problems], chance)):
+            if parsed.json:
+                print(json.dumps(record))
+                continue
+            console.print(f"{record['problem']}={record['answer']}", soft_wrap=True)
+            tokens = show.annotated(lines, row, format.vocabulary, console.width)
+            console.print(tokens, soft_wrap=True)
     return 0
 
 
 def _export(parsed: argparse.Namespace, recipe: Recipe) -> int:
+    from abacist import seeds
     from abacist.cli.progress import Ticker
-    from abacist.data.export import export, records
-    from abacist.runs.run import build_task
+    from abacist.data.export import drawn, every, export, records
+    from abacist.runs.run import build_problems
 
     if not parsed.out or not parsed.out.endswith((".jsonl", ".jsonl.gz")):
         raise UserError(
@@ -71,12 +95,30 @@ def _export(parsed: argparse.Namespace, recipe: Recipe) -> int:
             "Try --out problems.jsonl."
         )
     path = Path(parsed.out)
-    count = parsed.num_problems or 10_000
-    task, format = build_task(recipe)
-    manifest = {"recipe": to_json(recipe), "split": parsed.split, "seed": parsed.seed}
+    task, format = build_problems(recipe)
+    if parsed.every:
+        space = task.space()
+        if space is None:
+            raise UserError(
+                f"--every needs problems that can be numbered, got the task {task.deed}. "
+                "Try --task.max_digits 3, or --num-problems 10000."
+            )
+        count, only = len(space), None if parsed.split == "all" else parsed.split
+        blocks = every(space, recipe.split, only)
+    else:
+        count = parsed.num_problems or 10_000
+        only = _one_split(parsed)
+        blocks = drawn(task, recipe.split, only, count, parsed.seed)
+    chance = seeds.generator(parsed.seed, "export", "lines")
+    manifest = {
+        "recipe": to_json(recipe),
+        "split": only or "all",
+        "every": parsed.every,
+        "seed": parsed.seed,
+    }
     with Ticker("exporting") as ticker:
         beside = export(
-            records(task, format, recipe.split, parsed.split, count, parsed.seed),
+            records(task, format, recipe.split, blocks, chance),
             path,
             manifest,
             lambda done: ticker.update(done, count) if done % 1_000 == 0 else None,
@@ -84,7 +126,8 @@ def _export(parsed: argparse.Namespace, recipe: Recipe) -> int:
     if parsed.json:
         print(beside.read_text(), end="")
     else:
-        print(f"{count:,} problems in {path}, how to repeat them in {beside}")
+        written = json.loads(beside.read_text())["num_problems"]
+        print(f"{written:,} problems in {path}, how to repeat them in {beside}")
     return 0
 
 
@@ -92,35 +135,35 @@ def _check(parsed: argparse.Namespace, recipe: Recipe) -> int:
     from abacist.cli import show
     from abacist.cli.progress import Ticker
     from abacist.data.check import check
-    from abacist.runs.run import build_task
+    from abacist.runs.run import build_problems
 
     if parsed.out and not parsed.out.endswith(".png"):
         raise UserError(f"check draws a .png, got {parsed.out!r}. Try --out data.png.")
     if parsed.out and Path(parsed.out).exists():
         raise RunError(f"{parsed.out} exists. Type another --out, or remove it first.")
-    task, _ = build_task(recipe)
+    task, _ = build_problems(recipe)
     with Ticker("checking") as ticker:
         outcome = check(
             task, recipe.split, parsed.num_problems or 1_000_000, parsed.seed, ticker.update
         )
     overlap = sum(outcome.overlap.values())
-    histograms = {
-        "digits of the longer operand": outcome.longer_operand,
-        "digits of the answer": outcome.answer,
-        "longest carry chain": outcome.carry_chain,
-    }
     if parsed.out:
         from abacist.reports.figures import draw_histograms
 
-        draw_histograms(histograms, Path(parsed.out))
+        draw_histograms(outcome.histograms, Path(parsed.out))
     if parsed.json:
         print(json.dumps(to_json(outcome)))
         return 1 if overlap else 0
     print(f"{outcome.num_problems:,} problems drawn from each split")
     _print_rows("distinct problems", list(outcome.distinct.items()))
     _print_rows("in both splits", list(outcome.overlap.items()))
+    if recipe.split.exempt_digits:
+        print(
+            f"problems of at most {recipe.split.exempt_digits} digits are in all splits, "
+            "and not counted"
+        )
     console = show.console()
-    for name, histogram in histograms.items():
+    for name, histogram in outcome.histograms.items():
         console.print(show.histogram(f"{name}, training split", histogram))
     return 1 if overlap else 0
 

@@ -57,9 +57,8 @@ def scored(
         card = trained.score(
             num_problems, longest, lambda name, done, total: ticker.update(done, total, name)
         )
-    draw_lengths(
-        series_of(card.to_json()),
-        trained.recipe.task.max_digits,
-        trained.directory.lengths_picture,
-    )
+    series = {name: rows for name, rows in series_of(card.to_json()).items() if rows}
+    if series:
+        longest_trained = max(row.digits for row in card.rows if row.kind == "trained")
+        draw_lengths(series, longest_trained, trained.directory.lengths_picture)
     return card

@@ -50,6 +50,12 @@ def scorecard(card: Scorecard) -> Table:
             f"{percent(low)} – {percent(high)}",
             margin,
         )
+    if card.exempt_digits:
+        table.caption = (
+            f"Problems of at most {card.exempt_digits} digits belong to all splits: "
+            "training may have seen them."
+        )
+        table.caption_justify = "left"
     return table
 
 
@@ -69,23 +75,34 @@ def certificate(outcome: Certificate) -> Text:
     )
 
 
+_NAME_WIDTH = 9
 _PLACES = {NO_PLACE: "·", EVERYWHERE: "*"}
 _FIELD_STYLES = {
     Field.START: ("s", "dim"),
     Field.OPERATOR: ("o", "magenta"),
     Field.EQUALS: ("=", "magenta"),
     Field.ANSWER: ("A", "green"),
+    Field.SCRATCH: ("w", "bright_black"),
+    Field.SPACE: ("_", "dim"),
+    Field.LABEL: ("l", "magenta"),
 }
 _OPERAND_STYLES = ("cyan", "yellow", "blue")
 
 
-def annotated(lines: AnnotatedTokens, row: int, vocabulary: Vocabulary) -> Text:
-    """One line as written, with its places, fields and targets underneath."""
+def annotated(lines: AnnotatedTokens, row: int, vocabulary: Vocabulary, columns: int) -> Text:
+    """One line as written, with its places, fields and targets underneath, in columns that line up.
+
+    Long lines go on below, so many tokens at a time.
+    """
     count = int(lines.lengths[row])
-    rows: dict[str, list[str]] = {"token": [], "place": [], "field": [], "target": []}
+    levels = {"place": lines.place, "row": lines.row, "step": lines.step}
+    told = {name: tensor for name, tensor in levels.items() if tensor is not None}
+    rows: dict[str, list[str]] = {name: [] for name in ("token", *told, "field", "target")}
+    if lines.labels is not None:
+        rows["label"] = []
     styles = []
     for column in range(count):
-        field, place = int(lines.field[row, column]), int(lines.place[row, column])
+        field = int(lines.field[row, column])
         operand = field - Field.OPERAND
         letter, style = (
             (chr(ord("a") + operand), _OPERAND_STYLES[operand % len(_OPERAND_STYLES)])
@@ -93,17 +110,30 @@ def annotated(lines: AnnotatedTokens, row: int, vocabulary: Vocabulary) -> Text:
             else _FIELD_STYLES[Field(field)]
         )
         rows["token"].append(vocabulary.tokens[int(lines.ids[row, column])])
-        rows["place"].append(_PLACES.get(place, str(place)))
+        for name, tensor in told.items():
+            place = int(tensor[row, column])
+            rows[name].append(_PLACES.get(place, str(place)))
         rows["field"].append(letter)
         rows["target"].append("x" if lines.target[row, column] else " ")
+        if lines.labels is not None:
+            label = vocabulary.tokens[int(lines.labels[row, column])]
+            rows["label"].append(label if lines.target[row, column] else " ")
         styles.append(style)
     widths = [max(len(cells[i]) for cells in rows.values()) for i in range(count)]
     text = Text()
-    for name, cells in rows.items():
-        text.append(f"  {name:7}", style="dim")
-        for cell, width, style in zip(cells, widths, styles, strict=True):
-            text.append(f" {cell:>{width}}", style=style)
-        text.append("\n")
+    begin = 0
+    while begin < count:
+        end, room = begin, columns - _NAME_WIDTH
+        while end < count and (end == begin or widths[end] + 1 <= room):
+            room -= widths[end] + 1
+            end += 1
+        for name, cells in rows.items():
+            text.append(f"  {name:7}", style="dim")
+            for i in range(begin, end):
+                text.append(f" {cells[i]:>{widths[i]}}", style=styles[i])
+            text.append("\n")
+        begin = end
+        text.append("\n" if begin < count else "")
     return text
 
 

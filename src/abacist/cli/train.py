@@ -1,6 +1,7 @@
 """`abacist train`: train a recipe, score it and try to prove it right."""
 
 import argparse
+import contextlib
 import json
 import random
 from pathlib import Path
@@ -9,10 +10,11 @@ from typing import TYPE_CHECKING
 from abacist import recipes
 from abacist.cli.arguments import Parser, split_off_settings, whole_number
 from abacist.configuration import override, settings
-from abacist.errors import ConfigurationError
+from abacist.errors import ConfigurationError, ProblemError
 from abacist.recipes.recipe import Recipe
 
 if TYPE_CHECKING:
+    from abacist.evaluation.solving import Solution
     from abacist.runs.run import Run
     from abacist.training.loop import Record
 
@@ -152,17 +154,33 @@ def _evaluate(as_json: bool, trained: "Run") -> int:
         return 0
     console = show.console()
     console.print(show.scorecard(card))
-    console.print("\nLong sums, written by the model digit by digit:")
-    digits = random.Random(trained.seed)
-    operands = trained.task.num_operands
-    long = "+".join(str(digits.randrange(10**99, 10**100)) for _ in range(operands))
-    carried = "+".join(["9" * 100, "1", *["0"] * (operands - 2)])
-    for solution in trained.solve([long, carried]):
+    title, solutions = _examples(trained)
+    console.print(f"\n{title}, written by the model token by token:")
+    for solution in solutions:
         console.print(f"  {solution}", soft_wrap=True)
     console.print()
     console.print(show.certificate(certificate), soft_wrap=True)
     _announce(False, trained, {})
     return 0
+
+
+def _examples(trained: "Run") -> tuple[str, list["Solution"]]:
+    """Problems to end with: long sums where the format can write them, or test problems."""
+    from abacist import seeds
+    from abacist.data.split import draw_from_split
+
+    task = trained.task
+    if task.operations == ("+",):
+        digits = random.Random(trained.seed)
+        operands = len(task.example.split("+"))
+        long = "+".join(str(digits.randrange(10**99, 10**100)) for _ in range(operands))
+        carried = "+".join(["9" * 100, "1", *["0"] * (operands - 2)])
+        with contextlib.suppress(ProblemError):
+            return "Long sums", trained.solve([long, carried])
+    generator = seeds.generator(trained.seed, "examples")
+    shapes = task.draw_shapes(3, generator)
+    problems = draw_from_split(task, shapes, "test", trained.recipe.split, generator)
+    return "Test problems", trained.solve(task.expressions(problems))
 
 
 def _announce(as_json: bool, trained: "Run", results: dict[str, object]) -> None:

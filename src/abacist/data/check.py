@@ -9,8 +9,8 @@ from torch import Tensor
 
 from abacist import seeds
 from abacist.data.config import SplitConfig, SplitName
-from abacist.data.split import draw_from_split, hash_problems
-from abacist.tasks.addition import Addition
+from abacist.data.split import draw_from_split, hash_problems, is_exempt
+from abacist.tasks.task import Task
 
 SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 _PROBLEMS_PER_BLOCK = 65_536
@@ -23,19 +23,15 @@ class DataCheck:
     num_problems: int
     """Problems drawn from each split."""
     distinct: dict[str, int]
-    """Different problems among them, commuted ones counted once."""
+    """Different problems among them, commuted ones counted once; those in all splits left out."""
     overlap: dict[str, int]
     """Problems found in both of two splits, by `a & b`."""
-    longer_operand: dict[int, int]
-    """Training problems by the digits of their longer operand."""
-    answer: dict[int, int]
-    """Training problems by the digits of their answer."""
-    carry_chain: dict[int, int]
-    """Training problems by the longest run of columns that receive a carry."""
+    histograms: dict[str, dict[int, int]]
+    """Training problems by each of the task's measures."""
 
 
 def check(
-    task: Addition,
+    task: Task,
     config: SplitConfig,
     num_problems: int,
     seed: int,
@@ -54,13 +50,12 @@ def check(
         for block, begin in enumerate(range(0, num_problems, _PROBLEMS_PER_BLOCK)):
             size = min(_PROBLEMS_PER_BLOCK, num_problems - begin)
             generator = seeds.generator(seed, "check", split, block)
-            lengths = task.draw_lengths(size, generator)
-            problems = draw_from_split(task, lengths, split, config, generator)
-            parts.append(hash_problems(problems))
+            shapes = task.draw_shapes(size, generator)
+            problems = draw_from_split(task, shapes, split, config, generator)
+            parts.append(hash_problems(problems)[~is_exempt(problems, config)])
             if split == "train":
-                _count(counts, "longer_operand", lengths.amax(dim=1))
-                _count(counts, "answer", task.answer(problems).lengths_B)
-                _count(counts, "carry_chain", task.longest_carry_chain(problems))
+                for name, values in task.measures(problems).items():
+                    _count(counts, name, values)
             done += size
             on_progress(done, num_problems * len(SPLITS))
         hashes[split] = torch.unique(torch.cat(parts))
@@ -69,7 +64,7 @@ def check(
         num_problems,
         {split: len(found) for split, found in hashes.items()},
         {f"{a} & {b}": int(torch.isin(hashes[a], hashes[b]).sum()) for a, b in pairs},
-        **{name: _histogram(count) for name, count in counts.items()},
+        {name: _histogram(count) for name, count in counts.items()},
     )
 
 

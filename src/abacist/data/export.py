@@ -11,59 +11,94 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
 import torch
+from torch import Tensor
 
 from abacist import files, seeds
 from abacist.data.config import SplitConfig, SplitName
-from abacist.data.split import draw_from_split
+from abacist.data.split import draw_from_split, in_split, split_names
 from abacist.errors import RunError
-from abacist.formats.reversed import ReversedFormat
-from abacist.tasks.addition import Addition
+from abacist.formats.annotated import Field
+from abacist.formats.format import Format
+from abacist.tasks.problems import Problems
+from abacist.tasks.space import Space
+from abacist.tasks.task import Task
+from abacist.vocabulary import Vocabulary
 
 _PROBLEMS_PER_BLOCK = 4_096
+_NUMBERS_PER_BLOCK = 16_384
 
 GENERATOR_VERSION = 1
 """Raised whenever the same seed would give other problems."""
 
 
-def records(
-    task: Addition,
-    format: ReversedFormat,
-    config: SplitConfig,
-    split: SplitName,
-    num_problems: int,
-    seed: int,
-) -> Iterator[dict[str, str]]:
-    """Problems of one split, drawn independently: short ones may come twice."""
+def drawn(
+    task: Task, config: SplitConfig, split: SplitName, num_problems: int, seed: int
+) -> Iterator[Problems]:
+    """Problems of one split, drawn independently, in blocks: short ones may come twice."""
     for block, begin in enumerate(range(0, num_problems, _PROBLEMS_PER_BLOCK)):
         generator = seeds.generator(seed, "export", split, block)
-        lengths = task.draw_lengths(_PROBLEMS_PER_BLOCK, generator)
-        problems = draw_from_split(task, lengths, split, config, generator)
-        problems = problems[: num_problems - begin]
+        shapes = task.draw_shapes(_PROBLEMS_PER_BLOCK, generator)
+        problems = draw_from_split(task, shapes, split, config, generator)
+        yield problems[: num_problems - begin]
+
+
+def every(space: Space, config: SplitConfig, split: SplitName | None) -> Iterator[Problems]:
+    """Every problem of a space once, in order, in blocks; of one split, or of all."""
+    for begin in range(0, len(space), _NUMBERS_PER_BLOCK):
+        numbers = torch.arange(begin, min(begin + _NUMBERS_PER_BLOCK, len(space)))
+        problems = space.problems(numbers)
+        if split is not None:
+            problems = problems[in_split(problems, split, config).nonzero().squeeze(1)]
+        yield problems
+
+
+def records(
+    task: Task,
+    format: Format,
+    config: SplitConfig,
+    blocks: Iterable[Problems],
+    generator: torch.Generator,
+) -> Iterator[dict[str, str]]:
+    """Problems as they are exported. What the format leaves to chance comes from the generator."""
+    for problems in blocks:
         answer = task.answer(problems)
-        lines = format.write(problems, answer)
-        first = lines.target.long().argmax(dim=1).tolist()
-        for row, (expression, result, begins, ends) in enumerate(
-            zip(
-                task.expressions(problems),
-                answer.texts(),
-                first,
-                lines.lengths.tolist(),
-                strict=True,
-            )
+        lines = format.write(problems, answer, generator)
+        seen = lines.field != Field.PADDING
+        # An encoder sees the whole line, and writes labels at the targets.
+        prompt = seen & ~lines.target if lines.labels is None else seen
+        labels = lines.ids if lines.labels is None else lines.labels
+        for expression, result, asked, target, name in zip(
+            task.expressions(problems),
+            answer.texts(),
+            _texts(lines.ids, prompt, format.vocabulary),
+            _texts(labels, lines.target, format.vocabulary),
+            split_names(problems, config),
+            strict=True,
         ):
-            ids = lines.ids[row, :ends].tolist()
             yield {
                 "problem": expression,
                 "answer": result,
-                "prompt": format.vocabulary.text(ids[:begins]),
-                "target": format.vocabulary.text(ids[begins:]),
-                "split": split,
+                "prompt": asked,
+                "target": target,
+                "split": name,
             }
+
+
+def _texts(ids: Tensor, chosen: Tensor, vocabulary: Vocabulary) -> list[str]:
+    """The chosen tokens of every line, one after the other."""
+    tokens = vocabulary.tokens
+    ends = chosen.sum(dim=1).cumsum(0).tolist()
+    stream = ids[chosen].tolist()
+    begins = [0, *ends[:-1]]
+    return [
+        "".join([tokens[i] for i in stream[begin:end]])
+        for begin, end in zip(begins, ends, strict=True)
+    ]
 
 
 def export(

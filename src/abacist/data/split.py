@@ -1,9 +1,10 @@
 """Train, validation and test as a pure function of the problem.
 
-`a+b` and `b+a` are the same problem here. The hash is multilinear: every (column, digit) has a
-fixed 64-bit number, an operand is the sum of its digits' numbers, mixed; a problem is the mixed
-sum of its operands. Nothing in it depends on the process, the device, the batch or the version
-of a library; a stored list of problems and their splits is a test.
+`a+b` and `b+a` are the same problem here, `a-b` and `b-a` are not. The hash is multilinear: every
+(column, digit) has a fixed 64-bit number, an operand is the sum of its digits' numbers, mixed; a
+problem is the mixed sum of its operands, each first mixed with its position where that matters,
+and of the operation's number. Nothing in it depends on the process, the device, the batch or the
+version of a library; a stored list of problems and their splits is a test.
 """
 
 import torch
@@ -11,61 +12,86 @@ from torch import Tensor
 
 from abacist.data.config import SplitConfig, SplitName
 from abacist.errors import ConfigurationError
-from abacist.tasks.addition import Addition
-from abacist.tasks.problems import Problems
+from abacist.tasks.problems import OPERATIONS, Problems, Shapes
+from abacist.tasks.task import Task
 
 _BUCKETS = 1 << 20
 _MAX_ROUNDS = 1_000
+_COMMUTATIVE = ("+", "*", "+ mod")
 
 
-def hash_problems(problems: Problems) -> Tensor:
-    """int64 (B,): the same for commuted operands, independent of padding and batch."""
+def hash_problems(problems: Problems, ordered: bool = False) -> Tensor:
+    """int64 (B,): independent of padding and batch, the same for commuted operands unless `ordered`."""
     digits, lengths = problems.digits_BNW, problems.lengths_BN
     columns = torch.arange(digits.shape[2], device=digits.device)
     table = _mix((columns * 16).unsqueeze(1) + torch.arange(10, device=digits.device) + 1)
     inside = columns < lengths.unsqueeze(-1)
     salts = table[columns.expand_as(inside), digits.long()]
     operands = _mix((salts * inside).sum(dim=-1) + lengths)
-    return _mix(operands.sum(dim=-1))
+    operation = problems.operation_B.long()
+    commutes = torch.tensor([o in _COMMUTATIVE for o in OPERATIONS], device=digits.device)
+    if ordered or not bool(commutes[operation].all()):
+        position = torch.arange(lengths.shape[1], device=digits.device)
+        moves = (position > 0) & ~(commutes[operation].unsqueeze(1) & (not ordered))
+        operands = torch.where(moves, _mix(operands + position), operands)
+    return _mix((operands * (lengths > 0)).sum(dim=-1) + operation)
 
 
 def in_split(problems: Problems, split: SplitName, config: SplitConfig) -> Tensor:
-    """bool (B,): which problems belong to the split."""
+    """bool (B,): which problems belong to the split; exempted ones belong to all."""
     bucket = (hash_problems(problems) >> 20) & (_BUCKETS - 1)
     test_end = int(config.test_fraction * _BUCKETS)
     validation_end = test_end + int(config.validation_fraction * _BUCKETS)
     if split == "test":
-        return bucket < test_end
-    if split == "validation":
-        return (bucket >= test_end) & (bucket < validation_end)
-    return bucket >= validation_end
+        inside = bucket < test_end
+    elif split == "validation":
+        inside = (bucket >= test_end) & (bucket < validation_end)
+    else:
+        inside = bucket >= validation_end
+    return inside | is_exempt(problems, config)
+
+
+def is_exempt(problems: Problems, config: SplitConfig) -> Tensor:
+    """bool (B,): which problems are too small to be split."""
+    return problems.lengths_BN.amax(dim=1) <= config.exempt_digits
+
+
+def split_names(problems: Problems, config: SplitConfig) -> list[str]:
+    """The split of every problem; `every` for exempted ones."""
+    names = ["train"] * len(problems)
+    for split in ("validation", "test"):
+        for row in in_split(problems, split, config).nonzero().squeeze(1).tolist():
+            names[row] = split
+    for row in is_exempt(problems, config).nonzero().squeeze(1).tolist():
+        names[row] = "every"
+    return names
 
 
 def draw_from_split(
-    task: Addition,
-    lengths_BN: Tensor,
+    task: Task,
+    shapes: Shapes,
     split: SplitName,
     config: SplitConfig,
     generator: torch.Generator,
 ) -> Problems:
-    """One problem of the split for every row of lengths, uniform among those of its lengths.
+    """One problem of the split for every shape, uniform among those of its shape.
 
     Problems of other splits are thrown away and drawn again.
     """
-    problems = task.draw(lengths_BN, generator)
+    problems = task.draw(shapes, generator)
     wrong = (~in_split(problems, split, config)).nonzero().squeeze(1)
     digits = problems.digits_BNW
     for _ in range(_MAX_ROUNDS):
         if not len(wrong):
-            return Problems(digits, lengths_BN)
-        again = task.draw(lengths_BN[wrong], generator)
+            return Problems(digits, shapes)
+        again = task.draw(shapes[wrong], generator)
         digits[wrong, :, : again.digits_BNW.shape[2]] = again.digits_BNW
         wrong = wrong[~in_split(again, split, config)]
-    lengths = " and ".join(map(str, lengths_BN[wrong[0]].tolist()))
+    lengths = " and ".join(map(str, shapes.lengths_BN[wrong[0]].tolist()))
     remedy = "smaller --split.test" if split == "train" else f"larger --split.{split}"
     raise ConfigurationError(
         f"no {split} problem with operands of {lengths} digits was found in {_MAX_ROUNDS} draws. "
-        f"Try a {remedy}_fraction."
+        f"Try a {remedy}_fraction, or --split.exempt_digits {int(shapes.lengths_BN[wrong[0]].max())}."
     )
 
 

@@ -1,48 +1,135 @@
-"""An endless stream of training batches that can be entered at any step.
+"""Training batches that can be entered at any step.
 
-All problems of a batch have the same operand lengths, so nothing is padded and one row of
-coordinates serves the whole batch. Batches are drawn in blocks of many steps, which keeps the
-cost of small tensor operations off the training loop. A block is a function of the seed and its
-number alone: a resumed run reads the very same problems without any saved state.
+Problems are drawn afresh for ever, or come from a fixed set in a new order each epoch. Where a
+format lays lines of one shape out alike, all problems of a batch have one shape, so nothing is
+padded and one row of coordinates serves the whole batch. Batches are made in blocks of many steps,
+which keeps the cost of small tensor operations off the training loop. A block is a function of the
+seed and its number alone: a resumed run reads the very same problems without any saved state.
 """
 
-from dataclasses import dataclass
+import torch
+from torch import Tensor
 
 from abacist import seeds
 from abacist.data.config import SplitConfig
-from abacist.data.split import draw_from_split
+from abacist.data.split import draw_from_split, hash_problems
+from abacist.errors import ConfigurationError
 from abacist.formats.annotated import AnnotatedTokens
-from abacist.formats.reversed import ReversedFormat
-from abacist.tasks.addition import Addition
+from abacist.formats.format import Format
+from abacist.tasks.problems import Problems, Shapes
+from abacist.tasks.task import Task
 
 _STEPS_PER_BLOCK = 32
+_DRAWN_AT_ONCE = 65_536
+_FRUITLESS_DRAWS = 50
 
 
-@dataclass
 class TrainingStream:
     """Batches of the training split, by step."""
 
-    task: Addition
-    format: ReversedFormat
-    split: SplitConfig
-    batch_size: int
-    seed: int
-    _block_number: int = -1
+    def __init__(
+        self,
+        task: Task,
+        format: Format,
+        split: SplitConfig,
+        batch_size: int,
+        seed: int,
+        num_examples: int | None = None,
+    ) -> None:
+        """With `num_examples`, the same first so many problems of the split again and again."""
+        self.task, self.format, self.split = task, format, split
+        self.batch_size, self.seed = batch_size, seed
+        self._fixed = None
+        if num_examples is not None:
+            if num_examples < batch_size:
+                raise ConfigurationError(
+                    f"training.num_examples must be at least the batch size, {batch_size}, got "
+                    f"{num_examples}. Try --training.num_examples {batch_size} or a smaller "
+                    "--training.batch_size."
+                )
+            self._fixed = first_problems(task, split, num_examples, seed)
+        self._block_number = -1
+
+    @property
+    def aligned(self) -> bool:
+        """Whether all lines of a batch have the same places, so that one row tells them."""
+        layout = self.format.layout
+        return layout == "constant" or (layout == "shape" and self._fixed is None)
 
     def batch(self, step: int) -> AnnotatedTokens:
-        """The batch of one step, (batch_size, T): lines of equal operand lengths."""
+        """The batch of one step, (batch_size, T)."""
         block_number, offset = divmod(step, _STEPS_PER_BLOCK)
         if block_number != self._block_number:
-            self._block, self._widths = self._draw_block(block_number)
+            self._block, self._widths = self._make_block(block_number)
             self._block_number = block_number
         rows = slice(offset * self.batch_size, (offset + 1) * self.batch_size)
         return self._block[rows, : self._widths[offset]]
 
-    def _draw_block(self, number: int) -> tuple[AnnotatedTokens, list[int]]:
+    def _make_block(self, number: int) -> tuple[AnnotatedTokens, list[int]]:
         generator = seeds.generator(self.seed, "train", number)
-        lengths = self.task.draw_lengths(_STEPS_PER_BLOCK, generator)
-        lengths = lengths.repeat_interleave(self.batch_size, dim=0)
-        problems = draw_from_split(self.task, lengths, "train", self.split, generator)
-        lines = self.format.write(problems, self.task.answer(problems))
+        problems = self._draw(generator) if self._fixed is None else self._recall(number)
+        lines = self.format.write(problems, self.task.answer(problems), generator)
         widths = lines.lengths.view(_STEPS_PER_BLOCK, self.batch_size).amax(dim=1)
         return lines, widths.tolist()
+
+    def _draw(self, generator: torch.Generator) -> Problems:
+        if self.format.layout == "shape":
+            shapes = self.task.draw_shapes(_STEPS_PER_BLOCK, generator)
+            shapes = shapes.repeat_each(self.batch_size)
+        else:
+            shapes = self.task.draw_shapes(_STEPS_PER_BLOCK * self.batch_size, generator)
+        return draw_from_split(self.task, shapes, "train", self.split, generator)
+
+    def _recall(self, number: int) -> Problems:
+        """Problems of a fixed set: each epoch has its own order and leaves out what fills no batch."""
+        assert self._fixed is not None
+        per_epoch = len(self._fixed) // self.batch_size
+        rows: list[Tensor] = []
+        for step in range(number * _STEPS_PER_BLOCK, (number + 1) * _STEPS_PER_BLOCK):
+            epoch, offset = divmod(step, per_epoch)
+            if offset == 0 or not rows:
+                generator = seeds.generator(self.seed, "epoch", epoch)
+                order = torch.randperm(len(self._fixed), generator=generator)
+            rows.append(order[offset * self.batch_size : (offset + 1) * self.batch_size])
+        return self._fixed[torch.cat(rows)]
+
+
+def first_problems(task: Task, split: SplitConfig, num_problems: int, seed: int) -> Problems:
+    """The first so many different problems of the training split, in the order of a seed.
+
+    Commuted problems are different ones here, as in lists of random pairs.
+    """
+    found: list[Problems] = []
+    seen = torch.empty(0, dtype=torch.int64)
+    fruitless, block = 0, 0
+    while len(seen) < num_problems and fruitless < _FRUITLESS_DRAWS:
+        generator = seeds.generator(seed, "examples", block)
+        shapes = task.draw_shapes(_DRAWN_AT_ONCE, generator)
+        problems = draw_from_split(task, shapes, "train", split, generator)
+        hashes = hash_problems(problems, ordered=True)
+        _, inverse = torch.unique(hashes, return_inverse=True)
+        first = torch.full((int(inverse.max()) + 1,), len(hashes))
+        first.scatter_reduce_(0, inverse, torch.arange(len(hashes)), "amin")
+        new = first.sort().values
+        new = new[~torch.isin(hashes[new], seen)][: num_problems - len(seen)]
+        seen = torch.cat([seen, hashes[new]])
+        found.append(problems[new])
+        fruitless = 0 if len(new) else fruitless + 1
+        block += 1
+    if len(seen) < num_problems:
+        raise ConfigurationError(
+            f"training.num_examples must be at most the {len(seen):,} problems that the training "
+            f"split has, got {num_problems}. Try --training.num_examples none."
+        )
+    return _joined(found)
+
+
+def _joined(parts: list[Problems]) -> Problems:
+    width = max(part.digits_BNW.shape[2] for part in parts)
+    pad = torch.nn.functional.pad
+    digits = [pad(part.digits_BNW, (0, width - part.digits_BNW.shape[2])) for part in parts]
+    shapes = Shapes(
+        torch.cat([part.lengths_BN for part in parts]),
+        torch.cat([part.operation_B for part in parts]),
+    )
+    return Problems(torch.cat(digits), shapes)

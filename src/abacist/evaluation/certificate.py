@@ -24,16 +24,18 @@ from abacist import seeds
 from abacist.errors import AbacistError
 from abacist.evaluation.solving import Solution, solve
 from abacist.formats.annotated import AnnotatedTokens, Field
-from abacist.formats.reversed import ReversedFormat
+from abacist.formats.format import Format
+from abacist.formats.plain import PlainFormat
 from abacist.models.block import Block
 from abacist.models.coordinates import Coordinates
 from abacist.models.encodings import INVISIBLE
 from abacist.models.reach import obstacle_to_finite_reach, reach_in_places
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.models.transformer import Transformer
-from abacist.tasks.addition import Addition
+from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.column_rule import ColumnRule
-from abacist.tasks.problems import Numbers, Problems
+from abacist.tasks.problems import Numbers, Problems, Shapes
+from abacist.tasks.task import Task
 
 _ROWS_PER_PASS = 50_000
 _LARGEST_LISTING = 20_000_000
@@ -110,7 +112,7 @@ class _Contents:
 
 
 @torch.no_grad()
-def prove(model: Transformer, task: Addition, format: ReversedFormat) -> Certificate:
+def prove(model: Transformer, task: Task, format: Format) -> Certificate:
     """Check every neighbourhood of a trained model: a proof, a counterexample, or why neither."""
     try:
         return _prove(model, task, format)
@@ -122,14 +124,23 @@ class _NotProvable(AbacistError):
     """No proof can be attempted; the message says why, and what to change."""
 
 
-def _prove(model: Transformer, task: Addition, format: ReversedFormat) -> Certificate:
+def _prove(model: Transformer, task: Task, format: Format) -> Certificate:
     begin = time.perf_counter()
     obstacle = obstacle_to_finite_reach(model.config)
     if obstacle is not None:
         raise _NotProvable(f"this model's reach is not finite: {obstacle}")
     if not all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters()):
         raise _NotProvable("some of the model's weights are not finite numbers.")
-    rule = task.column_rule()
+    rule = task.column_rule() if isinstance(task, Arithmetic) else None
+    if rule is None:
+        raise _NotProvable(
+            "a certificate is there for sums of a fixed number of operands so far; "
+            f"this model {task.deed}."
+        )
+    if not isinstance(format, PlainFormat) or not format.is_reversed_and_unpadded:
+        raise _NotProvable(
+            "a certificate is there for the reversed format so far. Train with --format reversed."
+        )
     exact = _double_copy(model)
     largest_score = max(
         block.attention.largest_score(block.attention_norm)
@@ -193,7 +204,7 @@ def _prove(model: Transformer, task: Addition, format: ReversedFormat) -> Certif
 # Patterns -----------------------------------------------------------------------------------
 
 
-def _patterns(model: Transformer, format: ReversedFormat, rule: ColumnRule) -> Iterator[_Pattern]:
+def _patterns(model: Transformer, format: PlainFormat, rule: ColumnRule) -> Iterator[_Pattern]:
     """Every pattern of reach that a line of any length can show (with repetitions).
 
     The reach of a query of place p stays within p - below … p + above. What it holds there
@@ -214,11 +225,11 @@ def _patterns(model: Transformer, format: ReversedFormat, rule: ColumnRule) -> I
             yield _pattern(tuple(lengths), line, visibility, columns)
 
 
-def _skeleton(format: ReversedFormat, lengths: list[int], answer_length: int) -> AnnotatedTokens:
+def _skeleton(format: PlainFormat, lengths: list[int], answer_length: int) -> AnnotatedTokens:
     """A line of the given lengths; its digits do not matter."""
     width = max(max(lengths), answer_length)
     operands = torch.ones(1, len(lengths), width, dtype=torch.uint8)
-    problems = Problems(operands, torch.tensor([lengths]))
+    problems = Problems(operands, Shapes.of(torch.tensor([lengths]), "+"))
     answer = Numbers(operands[:, 0], torch.tensor([answer_length]))
     return format.write(problems, answer)
 
@@ -247,7 +258,7 @@ def _pattern(
 
 
 def _listings(
-    model: Transformer, format: ReversedFormat, rule: ColumnRule
+    model: Transformer, format: PlainFormat, rule: ColumnRule
 ) -> dict[bytes, list[_Contents]]:
     """Everything that every pattern may contain, grouped by pattern."""
     listings: dict[bytes, list[_Contents]] = {}
@@ -304,9 +315,10 @@ def _choices(pattern: _Pattern, rule: ColumnRule) -> _Choices:
 
 
 def _contents(
-    pattern: _Pattern, choices: _Choices, format: ReversedFormat, rule: ColumnRule
+    pattern: _Pattern, choices: _Choices, format: PlainFormat, rule: ColumnRule
 ) -> _Contents:
     """All cases of one pattern that occur in a right line, by running the column rule."""
+    end_id = format.vocabulary.id("<end>")
     bottom, target_column = pattern.lowest_column, pattern.query_place + 1
     variables = choices.variables
     domains = [torch.arange(low, 10) for low in choices.smallest] + [torch.tensor(choices.states)]
@@ -327,7 +339,7 @@ def _contents(
             continues = torch.ones_like(continues)
         read = [digits.get((j, column), zero) for j in range(rule.num_operands)]
         digit, state = rule.step(state, torch.stack(read, dim=1))
-        written[column] = torch.where(continues, digit, format.end_id)
+        written[column] = torch.where(continues, digit, end_id)
         if column < target_column:
             possible &= continues  # the query is an answer digit, so the answer got this far
     ids = torch.stack(
@@ -349,7 +361,7 @@ def _contents(
 def _token(
     field: int,
     place: int,
-    format: ReversedFormat,
+    format: PlainFormat,
     digits: dict[tuple[int, int], Tensor],
     written: dict[int, Tensor],
     zero: Tensor,
@@ -473,7 +485,7 @@ def _largest(difference: Tensor) -> float:
     return float(difference.abs().nan_to_num(nan=torch.inf).max())
 
 
-def _locality_error(model: Transformer, format: ReversedFormat) -> float:
+def _locality_error(model: Transformer, format: PlainFormat) -> float:
     """Largest difference between logits in long random lines and those of the reaches alone."""
     generator = seeds.generator(0, "locality")
     error = 0.0
@@ -511,7 +523,7 @@ def _full_problem(rule: ColumnRule, contents: _Contents, row: int) -> Problems:
             values = contents.digits.get((operand, column))
             digits.append(1 if values is None else int(values[row]))
         operands.append("".join(map(str, reversed(digits))))
-    return Problems.from_texts([operands])
+    return Problems.from_texts([operands], ["+"])
 
 
 def _double_copy(model: Transformer) -> Transformer:

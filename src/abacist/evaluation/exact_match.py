@@ -6,15 +6,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from abacist.formats.reversed import ReversedFormat
+from abacist.errors import ProblemError
+from abacist.formats.format import Format
 from abacist.intervals import Proportion
 from abacist.models.teacher_forcing import teacher_forced
 from abacist.models.transformer import Transformer
-from abacist.tasks.addition import Addition
 from abacist.tasks.problems import Problems
+from abacist.tasks.task import Task
 
 TOKENS_PER_BATCH = 65_536
 """Tokens put through a model at once; bounds the memory of scoring at any length."""
+
+LONGEST_LINE = 4_000_000
+"""Tokens of the longest line that is put through a model."""
 
 PAIRS_PER_BATCH = 1 << 23
 """Pairs of tokens put through a model without a window at once."""
@@ -37,8 +41,8 @@ class Verdicts:
 @torch.no_grad()
 def exact_match(
     model: Transformer,
-    task: Addition,
-    format: ReversedFormat,
+    task: Task,
+    format: Format,
     problems: Problems,
     on_progress: Callable[[int], None] | None = None,
 ) -> Verdicts:
@@ -48,7 +52,8 @@ def exact_match(
     """
     margins = torch.empty(len(problems), dtype=torch.float64)
     done = 0
-    for rows in batches_by_length(problems, quadratic=not model.is_windowed):
+    sizes = line_lengths(format, problems)
+    for rows in batches_by_length(sizes, quadratic=not model.is_windowed):
         chosen = problems[rows]
         forced = teacher_forced(model, format.write(chosen, task.answer(chosen)))
         margins[rows] = forced.margins().amin(dim=1).double()
@@ -58,16 +63,30 @@ def exact_match(
     return Verdicts(margins > 0, margins)
 
 
+def line_lengths(format: Format, problems: Problems) -> Tensor:
+    """int64 (B,): about how many tokens each line has, at most.
+
+    Raises `ProblemError` where one has more than can be scored.
+    """
+    lengths = problems.lengths_BN.sum(dim=1) + problems.num_operands + 2
+    lengths = lengths + format.target_lengths(problems)
+    if len(lengths) and int(lengths.max()) > LONGEST_LINE:
+        raise ProblemError(
+            f"a line of {int(lengths.max()):,} tokens is longer than the {LONGEST_LINE:,} that "
+            "are put through a model"
+        )
+    return lengths
+
+
 def batches_by_length(
-    problems: Problems, quadratic: bool = False, largest: int = 2_048
+    lengths_B: Tensor, quadratic: bool = False, largest: int = 2_048
 ) -> Iterator[Tensor]:
-    """Row numbers of all problems, grouped so that lines of similar length stand together.
+    """Row numbers of all lines, grouped so that lines of similar length stand together.
 
     `quadratic` bounds the pairs of tokens as well, for models that pair all with all.
     """
-    sizes = problems.lengths_BN.sum(dim=1) + problems.lengths_BN.amax(dim=1) + 5
-    order = sizes.argsort(stable=True)
-    ordered = sizes[order].tolist()
+    order = lengths_B.argsort(stable=True)
+    ordered = lengths_B[order].tolist()
     begin = 0
     while begin < len(ordered):
         end = begin + 1

@@ -17,11 +17,12 @@ from abacist.errors import ProblemError
 from abacist.evaluation.config import EvaluationConfig
 from abacist.evaluation.exact_match import exact_match
 from abacist.evaluation.solving import Solution, solve
-from abacist.formats.reversed import ReversedFormat
+from abacist.formats.format import Format
 from abacist.intervals import Proportion
 from abacist.models.transformer import Transformer
-from abacist.tasks.addition import Addition
-from abacist.tasks.problems import Problems
+from abacist.tasks.arithmetic import Arithmetic
+from abacist.tasks.problems import Problems, Shapes
+from abacist.tasks.task import Task
 
 _MAX_FAILURES = 100
 _SHORT_DIGITS = 10
@@ -36,7 +37,7 @@ class Row:
     kind: str
     """`trained`, `beyond` or `probe`."""
     digits: int
-    """Of the longer operand."""
+    """Of the longest operand; 0 where the task has no such lengths."""
     exact_match: Proportion | None
     """None where the model cannot be given such problems; `note` says why."""
     smallest_margin: float | None
@@ -61,13 +62,19 @@ class Scorecard:
     rows: list[Row]
     failures: list[Solution]
     """Up to 100 of the problems answered wrongly, with what the model wrote."""
+    exempt_digits: int = 0
+    """Problems with no longer operand belong to all splits, so that training may have seen them."""
 
     @property
     def errors(self) -> int:
         return sum(row.exact_match.errors for row in self.rows if row.exact_match)
 
     def to_json(self) -> dict[str, object]:
-        return {"rows": [row.to_json() for row in self.rows], "errors": self.errors}
+        return {
+            "rows": [row.to_json() for row in self.rows],
+            "errors": self.errors,
+            "exempt_digits": self.exempt_digits,
+        }
 
 
 @dataclass(frozen=True)
@@ -83,8 +90,8 @@ class _Suite:
 
 def score(
     model: Transformer,
-    task: Addition,
-    format: ReversedFormat,
+    task: Task,
+    format: Format,
     split: SplitConfig,
     config: EvaluationConfig,
     seed: int,
@@ -116,48 +123,71 @@ def score(
         if len(wrong):
             failures += solve(model, task, format, problems[wrong])
         done += suite.num_problems
-    return Scorecard(rows, failures)
+    return Scorecard(rows, failures, split.exempt_digits)
 
 
 def _suites(
-    task: Addition, split: SplitConfig, config: EvaluationConfig, seed: int
+    task: Task, split: SplitConfig, config: EvaluationConfig, seed: int
 ) -> Iterator[_Suite]:
-    def from_test(lengths: Tensor, name: str, count: int) -> Callable[[], Problems]:
+    def from_test(shapes: Shapes, name: str, count: int) -> Callable[[], Problems]:
         generator = seeds.generator(seed, "score", name)
-        return lambda: _distinct(draw_from_split(task, lengths, "test", split, generator), count)
+        return lambda: _distinct(draw_from_split(task, shapes, "test", split, generator), count)
 
-    def equal(digits: int, count: int) -> Tensor:
+    by_length = isinstance(task, Arithmetic) and not task.config.operand_digits
+    longest = task.config.longest_operand if isinstance(task, Arithmetic) else 0
+    name = "as in training"
+    if isinstance(task, Arithmetic) and by_length and task.config.sampling == "lengths":
+        name = f"≤ {longest:,} digits, all pairs"
+    count = 10 * config.num_problems
+    shapes = task.draw_shapes(count + count // 4, seeds.generator(seed, "score", "lengths"))
+    yield _Suite(name, "trained", longest, count, from_test(shapes, name, count))
+    if isinstance(task, Arithmetic) and by_length:
+        yield from _suites_by_length(task, config, seed, from_test)
+
+
+def _suites_by_length(
+    task: Arithmetic,
+    config: EvaluationConfig,
+    seed: int,
+    from_test: Callable[[Shapes, str, int], Callable[[], Problems]],
+) -> Iterator[_Suite]:
+    """All operands of one length, in training and beyond, and a carry through every digit."""
+
+    def shapes(digits: int, count: int, unequal: bool = False) -> Shapes:
         spare = count // 4 if digits <= _SHORT_DIGITS else 0
-        return torch.full((count + spare, task.num_operands), digits)
+        drawn = task.draw_shapes(count + spare, seeds.generator(seed, "score", "shapes", digits))
+        lengths = torch.full_like(drawn.lengths_BN, digits)
+        if unequal:
+            generator = seeds.generator(seed, "score", "unequal", digits)
+            lengths = _unequal(digits, len(lengths), lengths.shape[1], generator)
+        return Shapes(torch.where(drawn.lengths_BN > 0, lengths, 0), drawn.operation_B)
 
     trained = task.config.max_digits
-    name, count = f"≤ {trained:,} digits, all pairs", 10 * config.num_problems
-    lengths = task.draw_lengths(count + count // 4, seeds.generator(seed, "score", "lengths"))
-    yield _Suite(name, "trained", trained, count, from_test(lengths, name, count))
     for digits in range(task.config.min_digits, trained + 1):
         name = f"{digits} digit{'s' * (digits > 1)}"
         count = config.num_problems
-        yield _Suite(name, "trained", digits, count, from_test(equal(digits, count), name, count))
+        yield _Suite(name, "trained", digits, count, from_test(shapes(digits, count), name, count))
     beyond = [d for d in (20, 50, 100, 1_000, 10_000, 100_000) if trained < d <= config.longest]
     for digits in beyond:
         # Fewer of the long ones: 1,000 to 200 digits, 200 of 1,000, 20 of 10,000.
         count = max(1, min(config.num_problems, 200 * config.num_problems // digits))
         name = f"{digits:,} digits"
-        yield _Suite(name, "beyond", digits, count, from_test(equal(digits, count), name, count))
+        yield _Suite(name, "beyond", digits, count, from_test(shapes(digits, count), name, count))
         if digits >= 100:
             name = f"{digits:,} digits, unequal"
-            generator = seeds.generator(seed, "score", "unequal", digits)
-            lengths = _unequal(digits, count, task.num_operands, generator)
-            yield _Suite(name, "beyond", digits, count, from_test(lengths, name, count))
+            drawn = shapes(digits, count, unequal=True)
+            yield _Suite(name, "beyond", digits, count, from_test(drawn, name, count))
+    if task.operations != ("+",):
+        return
     for digits in sorted({trained, *beyond}):
-        nines, others = "9" * digits, ["1", *["0"] * (task.num_operands - 2)]
+        nines, others = "9" * digits, ["1", *["0"] * (task.config.min_operands - 2)]
         yield _Suite(
             f"99…9+1, {digits:,} digits",
             "probe",
             digits,
             2,
             lambda nines=nines, others=others: Problems.from_texts(  # type: ignore[misc]
-                [[nines, *others], [*others, nines]]
+                [[nines, *others], [*others, nines]], ["+", "+"]
             ),
         )
 
@@ -173,7 +203,14 @@ def _distinct(problems: Problems, count: int) -> Problems:
     """Up to `count` problems, each once: short operands leave few, and counting one twice would flatter."""
     if problems.digits_BNW.shape[2] > _SHORT_DIGITS:
         return problems[:count]
-    rows = torch.cat([problems.digits_BNW.flatten(1).long(), problems.lengths_BN], dim=1)
+    rows = torch.cat(
+        [
+            problems.digits_BNW.flatten(1).long(),
+            problems.lengths_BN,
+            problems.operation_B.long().unsqueeze(1),
+        ],
+        dim=1,
+    )
     _, inverse = torch.unique(rows, dim=0, return_inverse=True)
     first = torch.full((int(inverse.max()) + 1,), len(rows))
     first.scatter_reduce_(0, inverse, torch.arange(len(rows)), "amin")

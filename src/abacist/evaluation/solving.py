@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from abacist.evaluation.exact_match import batches_by_length
-from abacist.formats.reversed import ReversedFormat
+from abacist.evaluation.exact_match import batches_by_length, line_lengths
+from abacist.formats.format import Format
 from abacist.models.decoding import generate
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.models.transformer import Transformer
-from abacist.tasks.addition import Addition
 from abacist.tasks.problems import Problems
+from abacist.tasks.task import Task
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Solution:
 
     problem: str
     answer: str | None
-    """None where the model wrote something that is no number."""
+    """None where the model wrote something that is no answer."""
     expected: str
     margin: float
     """The smallest margin between the token written and the runner-up, in logits."""
@@ -28,7 +28,7 @@ class Solution:
         return self.answer == self.expected
 
     def __str__(self) -> str:
-        answer = "(no number)" if self.answer is None else self.answer
+        answer = "(no answer)" if self.answer is None else self.answer
         if self.correct:
             return f"{self.problem}={answer} ✓"
         return f"{self.problem}={answer} ✗ expected {self.expected}"
@@ -45,8 +45,8 @@ class Solution:
 
 def solve(
     model: Transformer,
-    task: Addition,
-    format: ReversedFormat,
+    task: Task,
+    format: Format,
     problems: Problems,
     on_step: Callable[[int, int], None] | None = None,
 ) -> list[Solution]:
@@ -62,15 +62,15 @@ def solve(
         if on_step is not None:
             on_step(done, written)
 
-    for rows in batches_by_length(problems, quadratic=not model.is_windowed):
+    sizes = line_lengths(format, problems)
+    for rows in batches_by_length(sizes, quadratic=not model.is_windowed):
         batch = problems[rows]
         prompt = format.prompt(batch)
-        longest = int(batch.lengths_BN.max())
         generated = generate(
             model,
             prompt.ids,
             prompt.lengths,
-            max_new_tokens=longest + batch.num_operands + 1,
+            max_new_tokens=int(format.target_lengths(batch).max()),
             end_id=format.end_id,
             coordinates_of=lambda ids: coordinates_of(format.annotate(ids)),
             on_step=report,

@@ -8,8 +8,9 @@ The line of `12+34=` in the reversed format:
     target                                    x   x    x
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from enum import IntEnum
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,6 +31,11 @@ class Field(IntEnum):
     OPERATOR = 2
     EQUALS = 3
     ANSWER = 4
+    SCRATCH = 5
+    """Work written down on the way to the answer."""
+    SPACE = 6
+    LABEL = 7
+    """The name of a number to be sorted, with its colon and comma."""
     OPERAND = 8
 
 
@@ -45,6 +51,12 @@ class AnnotatedTokens:
     """int32 values of `Field`."""
     target: Tensor
     """bool: the model must predict this token from the ones before it."""
+    row: Tensor | None = None
+    """int32, where a notation writes numbers under each other: which of them; 1 for the first."""
+    step: Tensor | None = None
+    """int32, where a notation brings down one digit after the other: for which of them; 1 for the first."""
+    labels: Tensor | None = None
+    """int32, where all answers are read at once: what an encoder must write at each target."""
 
     @property
     def index(self) -> Tensor:
@@ -58,10 +70,9 @@ class AnnotatedTokens:
         return (self.field != Field.PADDING).sum(dim=1)
 
     def __getitem__(self, key: slice | Tensor | tuple[slice, slice]) -> "AnnotatedTokens":
-        return replace(
-            self,
-            ids=self.ids[key],
-            place=self.place[key],
-            field=self.field[key],
-            target=self.target[key],
-        )
+        tensors: dict[str, Any] = {
+            field.name: tensor[key]
+            for field in fields(self)
+            if (tensor := getattr(self, field.name)) is not None
+        }
+        return AnnotatedTokens(**tensors)

@@ -24,7 +24,7 @@ class Generated:
     ids: Tensor
     """int32 (B, T): the whole lines, padded on the right with the end token."""
     ended: Tensor
-    """bool (B,): whether the model wrote an end token, rather than being cut off."""
+    """bool (B,): whether the model wrote an end token, or needs none, rather than being cut off."""
     margins: Tensor
     """float (B, number of steps): top logit minus the runner-up at every step; infinite after the end."""
 
@@ -35,18 +35,19 @@ def generate(
     ids_BT: Tensor,
     lengths_B: Tensor,
     max_new_tokens: int,
-    end_id: int,
+    end_id: int | None,
     coordinates_of: Callable[[Tensor], Coordinates],
     on_step: Callable[[int], None] | None = None,
 ) -> Generated:
-    """Greedy continuation of every line until its end token.
+    """Greedy continuation of every line until its end token, or to the full length without one.
 
     `ids_BT` holds prompts of lengths `lengths_B`, padded on the right; `coordinates_of` annotates
     whole lines (the format's one function). `on_step` is told the number of tokens written.
     """
     batch, prompt_width = ids_BT.shape
     lines = torch.arange(batch)
-    ids = nn.functional.pad(ids_BT, (0, max_new_tokens), value=end_id)
+    filler = 0 if end_id is None else end_id
+    ids = nn.functional.pad(ids_BT, (0, max_new_tokens), value=filler)
     prompt = coordinates_of(ids_BT)
     positions = torch.arange(prompt_width, dtype=torch.int32)
     prompt = Coordinates(
@@ -59,11 +60,12 @@ def generate(
     margins = []
     for step in range(max_new_tokens):
         top = logits.topk(2, dim=-1)
-        token = torch.where(running, top.indices[:, 0], end_id)
+        token = torch.where(running, top.indices[:, 0], filler)
         margin = (top.values[:, 0] - top.values[:, 1]).double()
         margins.append(torch.where(running, margin, torch.inf))
         ids[lines, lengths] = token.to(ids.dtype)
-        running = running & (token != end_id)
+        if end_id is not None:
+            running = running & (token != end_id)
         if on_step is not None:
             on_step(step + 1)
         if not running.any():
@@ -75,9 +77,8 @@ def generate(
         resid = cache.step(token, query, running)
         logits = model.unembed(resid).squeeze(1)
         lengths = torch.where(running, lengths + 1, lengths)
-    return Generated(
-        ids[:, : int(lengths.max()) + 1], ended=~running, margins=torch.stack(margins, dim=1)
-    )
+    ended = torch.ones_like(running) if end_id is None else ~running
+    return Generated(ids[:, : int(lengths.max()) + 1], ended, torch.stack(margins, dim=1))
 
 
 class _Cache:

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from abacist.data.config import SplitConfig
 from abacist.evaluation.config import EvaluationConfig
-from abacist.formats.config import ReversedFormatConfig
+from abacist.formats.config import FORMATS
 from abacist.models.config import POSITIONS, ModelConfig
 from abacist.recipes.recipe import Recipe
-from abacist.tasks.config import AdditionConfig
+from abacist.tasks.config import ArithmeticConfig
 from abacist.training.config import TrainingConfig
 
 
@@ -19,8 +19,8 @@ def add() -> Recipe:
     """
     return Recipe(
         name="add",
-        task=AdditionConfig(max_digits=10),
-        format=ReversedFormatConfig(),
+        task=ArithmeticConfig(max_digits=10),
+        format=FORMATS["reversed"],
         split=SplitConfig(),
         model=ModelConfig(
             width=32, num_heads=4, mlp_width=128, positions=POSITIONS["place-relative"]
@@ -43,7 +43,7 @@ def add_tiny() -> Recipe:
     return replace(
         base,
         name="add-tiny",
-        task=replace(base.task, max_digits=5),
+        task=ArithmeticConfig(max_digits=5),
         model=ModelConfig(
             width=4,
             num_heads=2,

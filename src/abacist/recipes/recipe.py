@@ -1,12 +1,12 @@
 """What a recipe is. Imports no torch."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from abacist.data.config import SplitConfig
 from abacist.evaluation.config import EvaluationConfig
-from abacist.formats.config import ReversedFormatConfig
+from abacist.formats.config import FORMATS, FormatConfig
 from abacist.models.config import ModelConfig
-from abacist.tasks.config import AdditionConfig
+from abacist.tasks.config import TASKS, TaskConfig
 from abacist.training.config import TrainingConfig
 
 
@@ -16,8 +16,10 @@ class Recipe:
 
     name: str
     """What the recipe is called on the command line."""
-    task: AdditionConfig
-    format: ReversedFormatConfig
+    task: TaskConfig = field(metadata={"named_values": TASKS})
+    """What is asked; a name stands for a whole task, whose settings may then be changed."""
+    format: FormatConfig = field(metadata={"named_values": FORMATS})
+    """How it is written; a name stands for a whole format."""
     split: SplitConfig
     model: ModelConfig
     training: TrainingConfig

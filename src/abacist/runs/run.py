@@ -18,12 +18,13 @@ from abacist.errors import CheckpointError, ConfigurationError, RunError
 from abacist.evaluation.certificate import Certificate, prove
 from abacist.evaluation.scorecard import Scorecard, score
 from abacist.evaluation.solving import Solution, solve
-from abacist.formats.reversed import ReversedFormat
+from abacist.formats.config import ParallelFormatConfig
+from abacist.formats.format import Format, build_format
 from abacist.models.transformer import Transformer
 from abacist.recipes.recipe import Recipe
 from abacist.runs import directory
 from abacist.runs.directory import RunDirectory
-from abacist.tasks.addition import Addition
+from abacist.tasks.task import Task, build_task
 from abacist.training import checkpoint
 
 
@@ -34,7 +35,7 @@ class Run:
         self, directory: RunDirectory, recipe: Recipe, seed: int, model: Transformer
     ) -> None:
         self.directory, self.recipe, self.seed, self.model = directory, recipe, seed, model
-        self.task, self.format = build_task(recipe)
+        self.task, self.format = build_problems(recipe)
 
     @property
     def path(self) -> Path:
@@ -113,13 +114,17 @@ def read_recipe(found: RunDirectory) -> tuple[Recipe, dict[str, Any]]:
     return recipe, record
 
 
-def build_task(recipe: Recipe) -> tuple[Addition, ReversedFormat]:
-    """The task and the format that a recipe configures."""
-    task = Addition(recipe.task)
-    return task, ReversedFormat(recipe.format, task.operator)
+def build_problems(recipe: Recipe) -> tuple[Task, Format]:
+    """The task and the format that a recipe configures, which must go together."""
+    return build_task(recipe.task), build_format(recipe.format, recipe.task)
 
 
 def build_model(recipe: Recipe) -> Transformer:
     """An untrained model; its weights depend on torch's global seed."""
-    _, format = build_task(recipe)
+    if isinstance(recipe.format, ParallelFormatConfig):
+        raise ConfigurationError(
+            "the parallel format is for encoders and this model is a causal decoder. "
+            "Try --format reversed."
+        )
+    _, format = build_problems(recipe)
     return Transformer(recipe.model, len(format.vocabulary))

@@ -19,10 +19,12 @@ from abacist.data.split import draw_from_split
 from abacist.data.stream import TrainingStream
 from abacist.errors import CheckpointError, RunError, check_between
 from abacist.evaluation.exact_match import exact_match
+from abacist.formats.format import Format
 from abacist.intervals import Proportion
 from abacist.recipes.recipe import Recipe
 from abacist.runs.directory import RunDirectory
-from abacist.runs.run import Run, build_model, build_task, read_recipe
+from abacist.runs.run import Run, build_model, build_problems, read_recipe
+from abacist.tasks.task import Task
 from abacist.training import checkpoint
 from abacist.training.checkpoint import Progress
 from abacist.training.loop import Observer, Record, train
@@ -50,11 +52,11 @@ def start(
     _claim(directory, overwrite)
     torch.manual_seed(seed)
     model = build_model(recipe)
-    task, format = build_task(recipe)
-    stream = TrainingStream(task, format, recipe.split, recipe.training.batch_size, seed)
+    task, format = build_problems(recipe)
+    stream = _stream(task, format, recipe, seed)
     timings: dict[int, float] = {}
     if threads is None:
-        threads, timings = fastest_threads(model, stream.batch(0), recipe.training)
+        threads, timings = fastest_threads(model, stream.batch(0), stream.aligned, recipe.training)
     record = {
         "recipe": to_json(recipe),
         "seed": seed,
@@ -123,7 +125,7 @@ def _carry_out(
     train(
         model,
         optimizer,
-        TrainingStream(run.task, run.format, recipe.split, recipe.training.batch_size, seed),
+        _stream(run.task, run.format, recipe, seed),
         recipe.training,
         _validation(run),
         directory.checkpoints,
@@ -152,11 +154,18 @@ class _Recorder(Observer):
         self.inner.on_record(record)
 
 
+def _stream(task: Task, format: Format, recipe: Recipe, seed: int) -> TrainingStream:
+    training = recipe.training
+    return TrainingStream(
+        task, format, recipe.split, training.batch_size, seed, training.num_examples
+    )
+
+
 def _validation(run: Run) -> Callable[[], Proportion]:
     """Exact match on one fixed sample of the validation split."""
     generator = seeds.generator(run.seed, "validation")
-    lengths = run.task.draw_lengths(run.recipe.training.validation_problems, generator)
-    problems = draw_from_split(run.task, lengths, "validation", run.recipe.split, generator)
+    shapes = run.task.draw_shapes(run.recipe.training.validation_problems, generator)
+    problems = draw_from_split(run.task, shapes, "validation", run.recipe.split, generator)
     return lambda: exact_match(run.model, run.task, run.format, problems).proportion
 
 

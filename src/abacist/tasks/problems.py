@@ -1,6 +1,6 @@
-"""Batches of problems and of numbers, as digit tensors: exact at any length.
+"""Batches of problems and of answers, as digit tensors: exact at any length.
 
-Shapes: B problems, N operands a problem, W columns of digits.
+Shapes: B problems, N operands a problem at most, W columns of digits.
 """
 
 from dataclasses import dataclass
@@ -8,15 +8,20 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+OPERATIONS = ("+", "-", "*", "//", "%", "sort", "+ mod")
+"""What a problem can ask; `Problems.operation_B` numbers them in this order."""
+
 
 @dataclass(frozen=True)
 class Numbers:
-    """A batch of non-negative integers."""
+    """A batch of integers."""
 
     digits_BW: Tensor
     """uint8, least significant first; zero from the number's length on."""
     lengths_B: Tensor
     """int64, how many digits each number has; 1 for the number 0."""
+    negative_B: Tensor | None = None
+    """bool, which numbers are below 0; None where none is."""
 
     def __len__(self) -> int:
         return self.digits_BW.shape[0]
@@ -25,19 +30,73 @@ class Numbers:
         """Each number in the usual notation, most significant digit first."""
         rows = (self.digits_BW + ord("0")).cpu().numpy()
         lengths = self.lengths_B.tolist()
-        return [
+        texts = [
             row[:length].tobytes()[::-1].decode() for row, length in zip(rows, lengths, strict=True)
         ]
+        if self.negative_B is None:
+            return texts
+        negative = self.negative_B.tolist()
+        return ["-" * below + text for below, text in zip(negative, texts, strict=True)]
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """A batch of sorted orders."""
+
+    ranked_BN: Tensor
+    """int64: which number comes first, second, …; what stands beyond a problem's count means nothing."""
+    counts_B: Tensor
+    """int64, how many numbers each problem has."""
+
+    def __len__(self) -> int:
+        return self.ranked_BN.shape[0]
+
+    def texts(self) -> list[str]:
+        """Each order as labels: `cab`."""
+        rows = (self.ranked_BN + ord("a")).tolist()
+        counts = self.counts_B.tolist()
+        return ["".join(map(chr, row[:count])) for row, count in zip(rows, counts, strict=True)]
+
+
+Answer = Numbers | Ordering
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """What problems look like before their digits are drawn: two of one shape are written alike."""
+
+    lengths_BN: Tensor
+    """int64, digits of every operand; 0 for one that is not there."""
+    operation_B: Tensor
+    """uint8 numbers of `OPERATIONS`."""
+    chain_B: Tensor | None = None
+    """int64, the longest chain of carries that the problem shall have; None leaves it to chance."""
+
+    def __len__(self) -> int:
+        return self.lengths_BN.shape[0]
+
+    def __getitem__(self, rows: Tensor | slice) -> "Shapes":
+        chain = None if self.chain_B is None else self.chain_B[rows]
+        return Shapes(self.lengths_BN[rows], self.operation_B[rows], chain)
+
+    def repeat_each(self, times: int) -> "Shapes":
+        """Every shape `times` times in a row."""
+        return self[torch.arange(len(self)).repeat_interleave(times)]
+
+    @staticmethod
+    def of(lengths_BN: Tensor, operation: str) -> "Shapes":
+        """Shapes of one operation."""
+        code = OPERATIONS.index(operation)
+        return Shapes(lengths_BN, torch.full(lengths_BN.shape[:1], code, dtype=torch.uint8))
 
 
 @dataclass(frozen=True)
 class Problems:
-    """A batch of problems of one task."""
+    """A batch of problems."""
 
     digits_BNW: Tensor
     """uint8 digits of the operands, least significant first; zero from each operand's length on."""
-    lengths_BN: Tensor
-    """int64, how many digits each operand has."""
+    shapes: Shapes
 
     def __post_init__(self) -> None:
         if self.digits_BNW.shape[:2] != self.lengths_BN.shape:
@@ -50,33 +109,51 @@ class Problems:
         return self.digits_BNW.shape[0]
 
     def __getitem__(self, rows: Tensor | slice) -> "Problems":
-        return Problems(self.digits_BNW[rows], self.lengths_BN[rows])
+        return Problems(self.digits_BNW[rows], self.shapes[rows])
+
+    @property
+    def lengths_BN(self) -> Tensor:
+        """int64, digits of every operand; 0 for one that is not there."""
+        return self.shapes.lengths_BN
+
+    @property
+    def operation_B(self) -> Tensor:
+        """uint8 numbers of `OPERATIONS`."""
+        return self.shapes.operation_B
 
     @property
     def num_operands(self) -> int:
+        """Of the problem that has most."""
         return self.digits_BNW.shape[1]
 
+    @property
+    def counts_B(self) -> Tensor:
+        """int64, operands of every problem."""
+        return (self.lengths_BN > 0).sum(dim=1)
+
     def operand(self, position: int) -> Numbers:
-        """One operand of every problem."""
+        """One operand of every problem; length 0 where it is not there."""
         return Numbers(self.digits_BNW[:, position], self.lengths_BN[:, position])
 
     @staticmethod
-    def from_integers(rows: list[tuple[int, ...]]) -> "Problems":
+    def from_integers(rows: list[tuple[int, ...]], operation: str = "+") -> "Problems":
         """Problems from Python integers, one tuple of operands each."""
         texts = [[str(operand) for operand in row] for row in rows]
-        return Problems.from_texts(texts)
+        return Problems.from_texts(texts, [operation] * len(rows))
 
     @staticmethod
-    def from_texts(rows: list[list[str]]) -> "Problems":
-        """Problems from operands in decimal notation, without leading zeros."""
+    def from_texts(rows: list[list[str]], operations: list[str]) -> "Problems":
+        """Problems from operands in decimal notation, without leading zeros, and what is asked."""
         width = max((len(text) for row in rows for text in row), default=1)
-        num_operands = len(rows[0]) if rows else 2
+        num_operands = max((len(row) for row in rows), default=2)
         digits = torch.zeros(len(rows), num_operands, width, dtype=torch.uint8)
+        lengths = torch.zeros(len(rows), num_operands, dtype=torch.int64)
         for i, row in enumerate(rows):
             for j, text in enumerate(row):
                 reversed_digits = bytearray(text.encode()[::-1])
                 digits[i, j, : len(text)] = torch.frombuffer(
                     reversed_digits, dtype=torch.uint8
                 ) - ord("0")
-        lengths = torch.tensor([[len(text) for text in row] for row in rows], dtype=torch.int64)
-        return Problems(digits, lengths.reshape(len(rows), num_operands))
+                lengths[i, j] = len(text)
+        numbers = torch.tensor([OPERATIONS.index(o) for o in operations], dtype=torch.uint8)
+        return Problems(digits, Shapes(lengths, numbers))

@@ -12,7 +12,9 @@ class TrainingConfig:
     num_steps: int = 1_500
     """Optimiser steps."""
     batch_size: int = 128
-    """Problems a step, all of the same operand lengths."""
+    """Problems a step."""
+    num_examples: int | None = None
+    """Train on the first so many problems of the training split again and again; none: on fresh ones for ever."""
     learning_rate: float = 1e-2
     """Largest step size, reached after the warm-up."""
     warmup_steps: int = 100
@@ -39,6 +41,8 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         check_between("training.num_steps", self.num_steps, 1, 100_000_000, 1500)
         check_between("training.batch_size", self.batch_size, 1, 1_000_000, 128)
+        if self.num_examples is not None:
+            check_between("training.num_examples", self.num_examples, 1, 100_000_000, 50_000)
         check_between("training.learning_rate", self.learning_rate, 1e-9, 10, 0.01)
         steps = self.num_steps
         check_between("training.warmup_steps", self.warmup_steps, 0, steps, min(100, steps // 10))

@@ -83,7 +83,8 @@ def train(
     record_begin, step = time.perf_counter(), start.step
     with _ctrl_c() as asked_to_stop:
         while step < config.num_steps:
-            loss = training_step(model, optimizer, stream.batch(step), config, step, stream.seed)
+            batch = stream.batch(step)
+            loss = training_step(model, optimizer, batch, config, step, stream.aligned, stream.seed)
             if not math.isfinite(loss):
                 raise TrainingDiverged(_diverged(step + 1, config, checkpoints))
             step += 1

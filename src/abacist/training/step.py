@@ -19,14 +19,18 @@ def training_step(
     lines: AnnotatedTokens,
     config: TrainingConfig,
     step: int,
+    aligned: bool,
     seed: int = 0,
 ) -> float:
-    """Loss before the step, in nats a token. The weights stay as they are if it is not finite."""
+    """Loss before the step, in nats a token. The weights stay as they are if it is not finite.
+
+    `aligned` says that all lines have the same places.
+    """
     random_offsets = any(scheme.offset != "none" for scheme in model.config.positions)
     forced = teacher_forced(
         model,
         lines,
-        equal_lengths=True,
+        equal_lengths=aligned,
         offset_seed=seeds.generator(seed, "offset", step) if random_offsets else None,
     )
     logits_VTB, labels_TB = forced.logits.permute(2, 1, 0), forced.labels.t()

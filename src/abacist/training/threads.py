@@ -21,7 +21,7 @@ _TIMED_STEPS = 8
 
 
 def fastest_threads(
-    model: Transformer, batch: AnnotatedTokens, config: TrainingConfig
+    model: Transformer, batch: AnnotatedTokens, aligned: bool, config: TrainingConfig
 ) -> tuple[int, dict[int, float]]:
     """The fastest number of threads, and the median seconds of a step with each tried.
 
@@ -36,7 +36,7 @@ def fastest_threads(
         times = []
         for _ in range(_WARM_STEPS + _TIMED_STEPS):
             begin = time.perf_counter()
-            training_step(trial, optimizer, batch, config, step=0)
+            training_step(trial, optimizer, batch, config, 0, aligned)
             times.append(time.perf_counter() - begin)
         seconds[count] = sorted(times[_WARM_STEPS:])[_TIMED_STEPS // 2]
     torch.set_num_threads(before)

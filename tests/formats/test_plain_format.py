@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
-from abacist.formats.config import ReversedFormatConfig
-from abacist.formats.reversed import ReversedFormat
-from abacist.tasks.addition import Addition
-from abacist.tasks.config import AdditionConfig
+from abacist.formats.config import PlainFormatConfig
+from abacist.formats.plain import PlainFormat
+from abacist.tasks.arithmetic import Arithmetic
+from abacist.tasks.config import ArithmeticConfig
 from abacist.tasks.problems import Problems
 
-TASK = Addition(AdditionConfig())
-WITH_START = ReversedFormat(ReversedFormatConfig(), "+")
-WITHOUT_START = ReversedFormat(ReversedFormatConfig(start_token=False), "+")
+TASK = Arithmetic(ArithmeticConfig())
+WITH_START = PlainFormat(PlainFormatConfig(), ArithmeticConfig())
+WITHOUT_START = PlainFormat(PlainFormatConfig(start_token=False), ArithmeticConfig())
 both_formats = pytest.mark.parametrize(
     "format", [WITH_START, WITHOUT_START], ids=["start", "no start"]
 )
@@ -24,12 +24,12 @@ NATURALS = st.integers(0, 20) | st.integers(0, 10**30) | st.integers(1, 30).map(
 BATCHES = st.lists(st.tuples(NATURALS, NATURALS), min_size=1, max_size=5)
 
 
-def write(format: ReversedFormat, rows: list[tuple[int, int]]) -> AnnotatedTokens:
+def write(format: PlainFormat, rows: list[tuple[int, int]]) -> AnnotatedTokens:
     problems = Problems.from_integers(list(rows))
     return format.write(problems, TASK.answer(problems))
 
 
-def texts(format: ReversedFormat, lines: AnnotatedTokens) -> list[str]:
+def texts(format: PlainFormat, lines: AnnotatedTokens) -> list[str]:
     """Every line without its padding."""
     return [
         format.vocabulary.text(ids[:length].tolist())
@@ -37,7 +37,7 @@ def texts(format: ReversedFormat, lines: AnnotatedTokens) -> list[str]:
     ]
 
 
-def ids_of(format: ReversedFormat, text: str) -> Tensor:
+def ids_of(format: PlainFormat, text: str) -> Tensor:
     tokens = re.findall(r"<\w+>|.", text)
     return torch.tensor([[format.vocabulary.id(token) for token in tokens]])
 
@@ -112,13 +112,13 @@ def test_index_counts_the_tokens_of_each_line_from_zero() -> None:
 @settings(deadline=None, max_examples=50)
 @given(rows=BATCHES)
 def test_written_answers_read_back_for_batches_of_mixed_lengths(
-    format: ReversedFormat, rows: list[tuple[int, int]]
+    format: PlainFormat, rows: list[tuple[int, int]]
 ) -> None:
     assert format.read(write(format, rows).ids) == [str(a + b) for a, b in rows]
 
 
 @both_formats
-def test_reversed_answer_round_trips_for_every_carry(format: ReversedFormat) -> None:
+def test_reversed_answer_round_trips_for_every_carry(format: PlainFormat) -> None:
     rows = [(a, b) for a in range(0, 100, 3) for b in range(100)]
     assert format.read(write(format, rows).ids) == [str(a + b) for a, b in rows]
 
@@ -126,14 +126,12 @@ def test_reversed_answer_round_trips_for_every_carry(format: ReversedFormat) -> 
 @both_formats
 @settings(deadline=None, max_examples=50)
 @given(rows=BATCHES)
-def test_a_line_is_the_same_in_any_batch(
-    format: ReversedFormat, rows: list[tuple[int, int]]
-) -> None:
+def test_a_line_is_the_same_in_any_batch(format: PlainFormat, rows: list[tuple[int, int]]) -> None:
     together = texts(format, write(format, rows))
     assert together == [texts(format, write(format, [row]))[0] for row in rows]
 
 
-def assert_prefixes_annotate_alike(format: ReversedFormat, ids: Tensor) -> None:
+def assert_prefixes_annotate_alike(format: PlainFormat, ids: Tensor) -> None:
     whole = format.annotate(ids)
     for length in range(1, ids.shape[1]):
         prefix = format.annotate(ids[:, :length])
@@ -145,7 +143,7 @@ def assert_prefixes_annotate_alike(format: ReversedFormat, ids: Tensor) -> None:
 @settings(deadline=None, max_examples=25)
 @given(rows=BATCHES)
 def test_annotation_of_a_written_line_never_depends_on_later_tokens(
-    format: ReversedFormat, rows: list[tuple[int, int]]
+    format: PlainFormat, rows: list[tuple[int, int]]
 ) -> None:
     assert_prefixes_annotate_alike(format, write(format, rows).ids)
 
@@ -154,7 +152,7 @@ def test_annotation_of_a_written_line_never_depends_on_later_tokens(
 @settings(deadline=None, max_examples=50)
 @given(data=st.data())
 def test_annotation_of_any_token_sequence_never_depends_on_later_tokens(
-    format: ReversedFormat, data: st.DataObject
+    format: PlainFormat, data: st.DataObject
 ) -> None:
     token = st.integers(0, len(format.vocabulary) - 1) | st.integers(10, 12)
     length = data.draw(st.integers(1, 15))
@@ -166,7 +164,7 @@ def test_annotation_of_any_token_sequence_never_depends_on_later_tokens(
 @settings(deadline=None, max_examples=30)
 @given(rows=BATCHES)
 def test_writing_gives_the_annotation_of_its_own_ids(
-    format: ReversedFormat, rows: list[tuple[int, int]]
+    format: PlainFormat, rows: list[tuple[int, int]]
 ) -> None:
     lines = write(format, rows)
     again = format.annotate(lines.ids)
@@ -178,7 +176,7 @@ def test_writing_gives_the_annotation_of_its_own_ids(
 @settings(deadline=None, max_examples=30)
 @given(rows=BATCHES)
 def test_prompt_is_the_line_up_to_the_equals_sign(
-    format: ReversedFormat, rows: list[tuple[int, int]]
+    format: PlainFormat, rows: list[tuple[int, int]]
 ) -> None:
     problems = Problems.from_integers(list(rows))
     prompts = texts(format, format.prompt(problems))
@@ -248,13 +246,13 @@ def test_each_line_of_a_batch_is_read_on_its_own() -> None:
 
 
 @both_formats
-def test_a_digits_id_is_its_value(format: ReversedFormat) -> None:
+def test_a_digits_id_is_its_value(format: PlainFormat) -> None:
     assert [format.vocabulary.id(str(digit)) for digit in range(10)] == list(range(10))
 
 
 @both_formats
 def test_fields_of_one_token_name_its_id_and_fields_of_digits_name_none(
-    format: ReversedFormat,
+    format: PlainFormat,
 ) -> None:
     assert format.token_id(Field.OPERATOR) == format.vocabulary.id("+")
     assert format.token_id(Field.EQUALS) == format.vocabulary.id("=")
@@ -264,6 +262,6 @@ def test_fields_of_one_token_name_its_id_and_fields_of_digits_name_none(
 
 
 def test_the_operator_of_the_task_is_the_one_written() -> None:
-    format = ReversedFormat(ReversedFormatConfig(), "−")
-    problems = Problems.from_integers([(12, 34)])
-    assert texts(format, format.prompt(problems)) == ["<start>21−43="]
+    format = PlainFormat(PlainFormatConfig(), ArithmeticConfig(operations=("//",)))
+    problems = Problems.from_integers([(12, 34)], "//")
+    assert texts(format, format.prompt(problems)) == ["<start>21//43="]

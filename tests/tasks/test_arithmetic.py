@@ -4,11 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abacist.errors import ConfigurationError, ProblemError
-from abacist.tasks.addition import Addition
-from abacist.tasks.config import AdditionConfig
-from abacist.tasks.problems import Problems
+from abacist.tasks.arithmetic import Arithmetic
+from abacist.tasks.config import ArithmeticConfig
+from abacist.tasks.problems import Problems, Shapes
 
-TASK = Addition(AdditionConfig())
+TASK = Arithmetic(ArithmeticConfig())
 NATURALS = st.integers(0, 20) | st.integers(0, 10**60) | st.integers(1, 60).map(lambda n: 10**n - 1)
 
 
@@ -35,8 +35,8 @@ def test_column_rule_is_addition_with_a_carry_in_every_case() -> None:
 
 
 def test_lengths_are_drawn_from_every_pair_within_the_training_range_equally() -> None:
-    task = Addition(AdditionConfig(min_digits=2, max_digits=4))
-    lengths = task.draw_lengths(9_000, torch.Generator().manual_seed(0))
+    task = Arithmetic(ArithmeticConfig(min_digits=2, max_digits=4))
+    lengths = task.draw_shapes(9_000, torch.Generator().manual_seed(0)).lengths_BN
     assert lengths.shape == (9_000, 2)
     pairs, counts = lengths.unique(dim=0, return_counts=True)
     assert pairs.tolist() == [[a, b] for a in (2, 3, 4) for b in (2, 3, 4)]
@@ -45,7 +45,7 @@ def test_lengths_are_drawn_from_every_pair_within_the_training_range_equally() -
 
 def test_drawn_operands_have_the_lengths_asked_for() -> None:
     lengths = torch.tensor([[1, 5], [7, 2], [3, 3]])
-    problems = TASK.draw(lengths, torch.Generator().manual_seed(0))
+    problems = TASK.draw(Shapes.of(lengths, "+"), torch.Generator().manual_seed(0))
     written = [[len(text) for text in problems.operand(n).texts()] for n in (0, 1)]
     significant = [[len(str(int(text))) for text in problems.operand(n).texts()] for n in (0, 1)]
     assert written == significant == lengths.T.tolist()
@@ -53,7 +53,7 @@ def test_drawn_operands_have_the_lengths_asked_for() -> None:
 
 def test_an_empty_batch_can_be_drawn() -> None:
     lengths = torch.zeros(0, 2, dtype=torch.int64)
-    assert len(TASK.draw(lengths, torch.Generator())) == 0
+    assert len(TASK.draw(Shapes.of(lengths, "+"), torch.Generator())) == 0
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_expressions_parse_back_to_the_same_problems(rows: list[tuple[int, int]]
         ("1,500+2", "without points or commas"),
         ("-3+4", "minus sign"),
         ("3-4", "minus sign"),
-        ("1+2+3", "3 numbers are given and this task adds 2"),
+        ("1+2+3", "3 numbers are given and this task takes 2 numbers"),
         ("7*8", "this task knows + only"),
         ("8/4", "this task knows + only"),
         ("8%3", "this task knows + only"),
@@ -143,14 +143,16 @@ def test_leading_zeros_do_not_count_towards_the_limit() -> None:
 )
 def test_training_lengths_out_of_range_are_refused(lengths: dict[str, int], complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
-        AdditionConfig(**lengths)
+        ArithmeticConfig(**lengths)
 
 
 @pytest.mark.parametrize("num_operands", [3, 7, 25])
 def test_sums_of_many_operands_equal_python_integers(num_operands: int) -> None:
-    task = Addition(AdditionConfig(num_operands=num_operands, max_digits=40))
+    task = Arithmetic(
+        ArithmeticConfig(min_operands=num_operands, max_operands=num_operands, max_digits=40)
+    )
     generator = torch.Generator().manual_seed(num_operands)
-    problems = task.draw(task.draw_lengths(200, generator), generator)
+    problems = task.draw(task.draw_shapes(200, generator), generator)
     expected = [str(sum(map(int, text.split("+")))) for text in task.expressions(problems)]
     assert task.answer(problems).texts() == expected
     nines = task.parse(["+".join(["9" * 40] * num_operands), "+".join(["0"] * num_operands)])
@@ -158,16 +160,22 @@ def test_sums_of_many_operands_equal_python_integers(num_operands: int) -> None:
 
 
 def test_a_sum_of_three_asks_for_three() -> None:
-    task = Addition(AdditionConfig(num_operands=3))
+    task = Arithmetic(ArithmeticConfig(min_operands=3, max_operands=3))
     assert task.expressions(task.parse(["1+2+3"])) == ["1+2+3"]
-    with pytest.raises(ProblemError, match=r"adds 3\. Type 3 numbers, such as 12\+34\+56\."):
+    with pytest.raises(
+        ProblemError, match=r"takes 3 numbers\. Type 3 numbers, such as 12\+34\+56\."
+    ):
         task.parse(["1+2"])
     assert task.deed == "adds any 3 non-negative integers"
 
 
 @pytest.mark.parametrize("num_operands", [2, 3, 12])
 def test_the_column_rule_of_many_operands_carries_what_is_left(num_operands: int) -> None:
-    step = Addition(AdditionConfig(num_operands=num_operands)).column_rule().step
+    step = (
+        Arithmetic(ArithmeticConfig(min_operands=num_operands, max_operands=num_operands))
+        .column_rule()
+        .step
+    )
     state, digits = torch.tensor([num_operands - 1]), torch.full((1, num_operands), 9)
     digit, carry = step(state, digits)
     assert 10 * int(carry) + int(digit) == 9 * num_operands + num_operands - 1

@@ -1,0 +1,144 @@
+"""Lines of one length with the carry out of every column: `123*  45=+501302501500000000`.
+
+    AAA op BBB = S d cc d cc d cc d cc d cc d cc
+
+Operands stand to the right in their fields, the operator in a field of two. The answer begins
+with its sign; each of its digits, least significant first, is followed by the two digits of the
+carry out of that column of a long multiplication, 00 for the other operations. There is neither a
+start nor an end token.
+"""
+
+import torch
+from torch import Tensor
+
+from abacist.errors import ProblemError
+from abacist.formats.annotated import ANCHOR, NO_PLACE, AnnotatedTokens, Field
+from abacist.formats.config import CarryTraceFormatConfig, Layout
+from abacist.formats.lines import once_per_pattern, without_targets
+from abacist.tasks import digits
+from abacist.tasks.config import ArithmeticConfig, TaskConfig
+from abacist.tasks.problems import OPERATIONS, Answer, Numbers, Problems
+from abacist.vocabulary import DIGITS, Vocabulary
+
+_OPERATORS = ("+ ", "- ", "* ", "//", "% ")
+
+
+class CarryTraceFormat:
+    """Writes, annotates and reads lines of one length."""
+
+    end_id = None
+    layout: Layout = "constant"
+
+    def __init__(self, config: CarryTraceFormatConfig, task: TaskConfig) -> None:
+        assert isinstance(task, ArithmeticConfig)
+        self.config = config
+        self.vocabulary = Vocabulary((*DIGITS, *" +-*%/="))
+        self.space_id = self.vocabulary.id(" ")
+        self.equals_id = self.vocabulary.id("=")
+        self.plus_id, self.minus_id = self.vocabulary.id("+"), self.vocabulary.id("-")
+        self._operators = torch.tensor(
+            [[self.vocabulary.id(c) for c in symbol] for symbol in _OPERATORS], dtype=torch.uint8
+        )
+        width = config.operand_width
+        self.prompt_length = 2 * width + 3
+        self.answer_digits = 2 * width
+        down, up = list(range(width, 0, -1)), range(1, self.answer_digits + 1)
+        self._place = [*down, NO_PLACE, NO_PLACE, *down, ANCHOR, NO_PLACE]
+        self._place += [column for column in up for _ in range(3)]
+        self._field: list[int] = [int(Field.OPERAND)] * width + [Field.OPERATOR] * 2
+        self._field += [Field.OPERAND + 1] * width + [Field.EQUALS, Field.ANSWER]
+        self._field += [Field.ANSWER, Field.SCRATCH, Field.SCRATCH] * self.answer_digits
+
+    def write(
+        self, problems: Problems, answer: Answer, generator: torch.Generator | None = None
+    ) -> AnnotatedTokens:
+        """Whole lines."""
+        assert isinstance(answer, Numbers)
+        columns = self.answer_digits
+        batch, device = len(problems), problems.digits_BNW.device
+        sign = torch.full((batch, 1), self.plus_id, dtype=torch.uint8, device=device)
+        if answer.negative_B is not None:
+            sign[answer.negative_B] = self.minus_id
+        chunks = torch.zeros(batch, columns, 3, dtype=torch.uint8, device=device)
+        width = min(columns, answer.digits_BW.shape[1])
+        chunks[:, :width, 0] = answer.digits_BW[:, :width]
+        products = (problems.operation_B == OPERATIONS.index("*")).nonzero().squeeze(1)
+        if len(products):
+            carries = self._carries(problems[products])
+            chunks[products, :, 1] = torch.div(carries, 10, rounding_mode="floor").to(torch.uint8)
+            chunks[products, :, 2] = (carries % 10).to(torch.uint8)
+        return self.annotate(torch.cat([self._prompt(problems), sign, chunks.flatten(1)], dim=1))
+
+    def prompt(
+        self, problems: Problems, generator: torch.Generator | None = None
+    ) -> AnnotatedTokens:
+        """Lines up to and including `=`."""
+        return without_targets(self.annotate(self._prompt(problems)))
+
+    def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
+        """Place, field and target of every token: by its position, but for spaces in operands."""
+        return once_per_pattern(ids_BT, self._annotate)
+
+    def read(self, ids_BT: Tensor) -> list[str | None]:
+        """The answers of whole lines in the usual notation; None where one is malformed.
+
+        Strict: a sign, digits wherever digits belong, and no minus before 0. Whether the trace is
+        right does not matter.
+        """
+        return [self._read(row) for row in ids_BT[:, self.prompt_length :].tolist()]
+
+    def target_lengths(self, problems: Problems) -> Tensor:
+        """int64 (B,): tokens behind `=`."""
+        return torch.full((len(problems),), 1 + 3 * self.answer_digits)
+
+    def token_id(self, field: int) -> int | None:
+        """The id of the one token a field holds, or None for a field that holds several."""
+        return {int(Field.EQUALS): self.equals_id, int(Field.SPACE): self.space_id}.get(field)
+
+    def _prompt(self, problems: Problems) -> Tensor:
+        batch, width = len(problems), self.config.operand_width
+        device = problems.digits_BNW.device
+        longest = int(problems.lengths_BN.max()) if batch else 1
+        if longest > width:
+            raise ProblemError(
+                f"an operand has {longest} digits and this format writes at most {width}. "
+                f"Train with --format.operand_width {min(longest, 9)}."
+            )
+        wide = torch.nn.functional.pad(problems.digits_BNW, (0, max(0, width - longest)))
+        columns = torch.arange(width, device=device)
+        inside = columns < problems.lengths_BN.unsqueeze(2)
+        operands = torch.where(inside, wide[:, :, :width], self.space_id).flip(2)
+        operators = self._operators.to(device)[problems.operation_B.long()]
+        equals = torch.full((batch, 1), self.equals_id, dtype=torch.uint8, device=device)
+        return torch.cat([operands[:, 0], operators, operands[:, 1], equals], dim=1)
+
+    def _carries(self, problems: Problems) -> Tensor:
+        """The carry out of every column of long multiplications: int32 (B, 2 × operand width)."""
+        a, b = problems.operand(0).digits_BW, problems.operand(1).digits_BW
+        _, carries = digits.settle(digits.column_totals(a, b))
+        wide = torch.nn.functional.pad(carries, (0, self.answer_digits))
+        return wide[:, : self.answer_digits]
+
+    def _annotate(self, ids: Tensor) -> AnnotatedTokens:
+        batch, length = ids.shape
+        place, field = (
+            torch.tensor(template[:length], dtype=torch.int32, device=ids.device)
+            .expand(batch, length)
+            .clone()
+            for template in (self._place, list(map(int, self._field)))
+        )
+        is_space = (ids == self.space_id) & (field >= Field.OPERAND)
+        place.masked_fill_(is_space, NO_PLACE)
+        field.masked_fill_(is_space, int(Field.SPACE))
+        target = torch.arange(length, device=ids.device) >= self.prompt_length
+        return AnnotatedTokens(ids, place, field, target.expand(batch, length).clone())
+
+    def _read(self, tokens: list[int]) -> str | None:
+        if len(tokens) != 1 + 3 * self.answer_digits or any(token >= 10 for token in tokens[1:]):
+            return None
+        if tokens[0] not in (self.plus_id, self.minus_id):
+            return None
+        text = self.vocabulary.text(reversed(tokens[1::3])).lstrip("0") or "0"
+        if tokens[0] == self.plus_id:
+            return text
+        return None if text == "0" else "-" + text

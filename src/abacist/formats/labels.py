@@ -1,0 +1,146 @@
+"""Labelled numbers and their labels in order: `a:821,b:9=ba<end>`.
+
+Every token of the k-th number, its label included, stands in row k; so does the k-th label of the
+answer. A number's digits have the places of their significance.
+"""
+
+import string
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from abacist.errors import ProblemError
+from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
+from abacist.formats.config import LabelsFormatConfig, Layout
+from abacist.formats.lines import Piece, constant, join, once_per_pattern, without_targets
+from abacist.tasks.config import MOST_LABELS, SortingConfig, TaskConfig
+from abacist.tasks.problems import Answer, Ordering, Problems
+from abacist.vocabulary import DIGITS, Vocabulary
+
+
+class LabelsFormat:
+    """Writes, annotates and reads sorting problems."""
+
+    layout: Layout = "shape"
+
+    def __init__(self, config: LabelsFormatConfig, task: TaskConfig) -> None:
+        assert isinstance(task, SortingConfig)
+        self.config = config
+        self._longest = task.max_digits
+        start = ("<start>",) if config.start_token else ()
+        # Labels come last, so that all of them can be made alike by one comparison.
+        labels = string.ascii_lowercase[:MOST_LABELS]
+        self.vocabulary = Vocabulary((*DIGITS, ":", ",", "=", "<end>", *start, *labels))
+        self.colon_id, self.comma_id = self.vocabulary.id(":"), self.vocabulary.id(",")
+        self.equals_id, self.end_id = self.vocabulary.id("="), self.vocabulary.id("<end>")
+        self.start_id = self.vocabulary.id("<start>") if config.start_token else None
+        self.first_label = self.vocabulary.id("a")
+
+    def write(
+        self, problems: Problems, answer: Answer, generator: torch.Generator | None = None
+    ) -> AnnotatedTokens:
+        """Whole lines, padded on the right with end tokens."""
+        assert isinstance(answer, Ordering)
+        labels = (answer.ranked_BN + self.first_label).to(torch.uint8)
+        pieces = [*self._prompt_pieces(problems), Piece(labels, answer.counts_B)]
+        lines = torch.nn.functional.pad(join(pieces, self.end_id), (0, 1), value=self.end_id)
+        return self.annotate(lines)
+
+    def prompt(
+        self, problems: Problems, generator: torch.Generator | None = None
+    ) -> AnnotatedTokens:
+        """Lines up to and including `=`; whatever follows in the shorter ones is padding."""
+        return without_targets(self.annotate(join(self._prompt_pieces(problems), self.end_id)))
+
+    def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
+        """Place, row, field and target of every token, from the ids alone."""
+        alike = ids_BT.clamp(max=self.first_label)
+        return replace(once_per_pattern(alike, self._annotate), ids=ids_BT.int())
+
+    def read(self, ids_BT: Tensor) -> list[str | None]:
+        """The answers of whole lines as labels; None where one is malformed.
+
+        Strict: every label of the problem once, an end token, and nothing else.
+        """
+        lines = self.annotate(ids_BT)
+        counts = lines.row.where(lines.field == Field.LABEL, 0).amax(dim=1).tolist()  # type: ignore[union-attr]
+        answers = []
+        for ids, is_answer, count in zip(lines.ids, lines.target, counts, strict=True):
+            tokens = ids[is_answer].tolist()
+            ended = bool(tokens) and tokens.pop() == self.end_id
+            expected = range(self.first_label, self.first_label + count)
+            complete = ended and sorted(tokens) == list(expected)
+            answers.append(self.vocabulary.text(tokens) if complete else None)
+        return answers
+
+    def target_lengths(self, problems: Problems) -> Tensor:
+        """int64 (B,): tokens behind `=`."""
+        return problems.counts_B + 1
+
+    def token_id(self, field: int) -> int | None:
+        """The id of the one token a field holds, or None for a field that holds several."""
+        return {int(Field.START): self.start_id, int(Field.EQUALS): self.equals_id}.get(field)
+
+    def _prompt_pieces(self, problems: Problems) -> list[Piece]:
+        batch, device = len(problems), problems.digits_BNW.device
+        lengths = problems.lengths_BN
+        widths = self._widths(lengths)
+        ids = problems.digits_BNW
+        ids = torch.nn.functional.pad(ids, (0, max(0, int(widths.max()) - ids.shape[2])))
+        pieces = [] if self.start_id is None else [constant(self.start_id, batch, device)]
+        for position in range(problems.num_operands):
+            # One piece for all that comes before a number: `,b:`, or `a:` before the first.
+            before = [self.comma_id, self.first_label + position, self.colon_id]
+            before = before[1:] if position == 0 else before
+            tokens = torch.tensor([before], dtype=torch.uint8, device=device).expand(batch, -1)
+            pieces.append(Piece(tokens, (lengths[:, position] > 0).long() * len(before)))
+            mirrored = self.config.order == "usual"
+            pieces.append(Piece(ids[:, position], widths[:, position], mirrored))
+        return [*pieces, constant(self.equals_id, batch, device)]
+
+    def _widths(self, lengths_BN: Tensor) -> Tensor:
+        """int64 (B, N): digits written of every number."""
+        if self.config.padding == "none":
+            return lengths_BN
+        longest = lengths_BN.amax(dim=1, keepdim=True)
+        if self.config.padding == "fixed":
+            if int(longest.max()) > self._longest:
+                raise ProblemError(
+                    f"a number has {int(longest.max())} digits and this format pads to "
+                    f"{self._longest}. Train with --format.padding longest or none."
+                )
+            longest = torch.full_like(longest, self._longest)
+        return torch.where(lengths_BN > 0, longest, 0)
+
+    def _annotate(self, ids: Tensor) -> AnnotatedTokens:
+        is_equals = ids == self.equals_id
+        answering = is_equals.cumsum(dim=1, dtype=torch.int32) > is_equals
+        is_equals, asking = is_equals & ~answering, ~answering
+        is_digit = (ids < 10) & asking
+        is_label = (ids == self.first_label) & asking
+        number = is_label.cumsum(dim=1, dtype=torch.int32)
+        counted = is_digit.cumsum(dim=1, dtype=torch.int32)
+        base = torch.where(is_label, counted, 0).cummax(dim=1).values
+        place = counted - base
+        if self.config.order == "usual":
+            closes = (ids == self.comma_id) & asking | is_equals
+            largest = torch.iinfo(torch.int32).max
+            end = torch.where(closes, counted, largest).flip(1).cummin(dim=1).values.flip(1)
+            place = torch.where(end < largest, end - counted + 1, place)
+        field = torch.where(is_digit, Field.OPERAND - 1 + number, int(Field.LABEL)).int()
+        place = place.masked_fill(~is_digit, NO_PLACE).masked_fill(is_label | is_equals, ANCHOR)
+        place.masked_fill_((ids == self.colon_id) & asking, ANCHOR)
+        behind = answering.cumsum(dim=1, dtype=torch.int32)
+        row = torch.where(answering, behind, number)
+        row.masked_fill_(is_equals, ANCHOR)
+        field.masked_fill_(is_equals, int(Field.EQUALS)).masked_fill_(answering, int(Field.ANSWER))
+        if self.start_id is not None:
+            is_start = (ids == self.start_id) & asking
+            field.masked_fill_(is_start, int(Field.START))
+            place.masked_fill_(is_start, EVERYWHERE)
+            row.masked_fill_(is_start, EVERYWHERE)
+        is_end = ids == self.end_id
+        padding = is_end.cumsum(dim=1, dtype=torch.int32) > is_end
+        field.masked_fill_(padding, int(Field.PADDING))
+        return AnnotatedTokens(ids, place, field, answering & ~padding, row=row)

@@ -1,0 +1,150 @@
+"""For encoders, which see the whole line and write all answer tokens at once.
+
+By default the line ends in slots, one for each digit the answer can have and one for the end:
+
+    line      3  2  1  +  5  4  = slot slot slot slot
+    labels                          8    6    1  <end>
+
+Mirrored, the prompt is reversed as a whole, so that `=` comes first, and the answer is written
+over it from the left, wherever that leaves its digits. That is what a published notebook does; it
+is kept for comparison.
+"""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from abacist.errors import ProblemError
+from abacist.formats.annotated import ANCHOR, NO_PLACE, AnnotatedTokens, Field
+from abacist.formats.config import Layout, ParallelFormatConfig
+from abacist.formats.lines import Piece, constant, join, once_per_pattern
+from abacist.tasks.config import ArithmeticConfig, TaskConfig
+from abacist.tasks.problems import OPERATIONS, Answer, Numbers, Problems
+from abacist.vocabulary import DIGITS, Vocabulary
+
+
+class ParallelFormat:
+    """Writes, annotates and reads lines with parallel targets."""
+
+    layout: Layout = "shape"
+
+    def __init__(self, config: ParallelFormatConfig, task: TaskConfig) -> None:
+        assert isinstance(task, ArithmeticConfig)
+        self.config = config
+        self._task = task
+        slot = () if config.mirrored else ("<slot>",)
+        self.vocabulary = Vocabulary((*DIGITS, *task.operations, "=", "<pad>", "<end>", *slot))
+        self.operator_ids = [self.vocabulary.id(symbol) for symbol in task.operations]
+        self.equals_id = self.vocabulary.id("=")
+        self.pad_id, self.end_id = self.vocabulary.id("<pad>"), self.vocabulary.id("<end>")
+        self.slot_id = None if config.mirrored else self.vocabulary.id("<slot>")
+        self._operator_of = torch.zeros(len(OPERATIONS), dtype=torch.uint8)
+        for operation, token in zip(task.operations, self.operator_ids, strict=True):
+            self._operator_of[OPERATIONS.index(operation)] = token
+
+    def write(
+        self, problems: Problems, answer: Answer, generator: torch.Generator | None = None
+    ) -> AnnotatedTokens:
+        """Whole prompts, with the right labels at the targets."""
+        assert isinstance(answer, Numbers)
+        prompt = self.prompt(problems)
+        batch, device = len(problems), problems.digits_BNW.device
+        pieces = [
+            Piece(answer.digits_BW, answer.lengths_B),
+            constant(self.end_id, batch, device),
+        ]
+        written = join(pieces, self.pad_id).int()
+        labels = torch.full_like(prompt.ids, self.pad_id)
+        # Targets stand in a row, so the answer is shifted to where they begin.
+        begin = prompt.target.long().argmax(dim=1, keepdim=True)
+        columns = begin + torch.arange(written.shape[1], device=device)
+        if batch and int(columns.max()) >= labels.shape[1]:
+            raise ProblemError("the answer has more digits than this line has room for")
+        labels.scatter_(1, columns, written)
+        return replace(prompt, labels=labels, target=labels != self.pad_id)
+
+    def prompt(
+        self, problems: Problems, generator: torch.Generator | None = None
+    ) -> AnnotatedTokens:
+        """Whole lines as an encoder sees them; every token that may be part of the answer is a target."""
+        return self.annotate(self._line(problems))
+
+    def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
+        """Place, field and target of every token, from the ids alone."""
+        return once_per_pattern(ids_BT, self._annotate)
+
+    def read(self, ids_BT: Tensor) -> list[str | None]:
+        """The answers an encoder wrote at its targets, (B, number of them); None where malformed.
+
+        Strict: digits up to the first end token, no leading zero. What comes behind is not looked at.
+        """
+        return [self._read(row) for row in ids_BT.tolist()]
+
+    def target_lengths(self, problems: Problems) -> Tensor:
+        """int64 (B,): targets of every line, at most."""
+        return self._answer_widths(problems.lengths_BN) + 1
+
+    def token_id(self, field: int) -> int | None:
+        """The id of the one token a field holds, or None for a field that holds several."""
+        operator = self.operator_ids[0] if len(self.operator_ids) == 1 else None
+        return {int(Field.OPERATOR): operator, int(Field.EQUALS): self.equals_id}.get(field)
+
+    def _line(self, problems: Problems) -> Tensor:
+        batch, device = len(problems), problems.digits_BNW.device
+        a, b = (Piece(n.digits_BW, n.lengths_B) for n in map(problems.operand, range(2)))
+        operator = Piece(self._operator_of.to(device)[problems.operation_B.long()].unsqueeze(1))
+        equals = constant(self.equals_id, batch, device)
+        if self.slot_id is not None:
+            widths = self._answer_widths(problems.lengths_BN) + 1
+            widest = int(widths.max()) if batch else 0
+            slots = torch.full((batch, widest), self.slot_id, dtype=torch.uint8, device=device)
+            return join([a, operator, b, equals, Piece(slots, widths)], self.pad_id)
+        line = join([equals, b, operator, a], self.pad_id)
+        length = 2 * self._task.longest_operand + 2
+        longest = int(problems.lengths_BN.max()) if batch else 1
+        if longest > self._task.longest_operand:
+            raise ProblemError(
+                f"an operand has {longest} digits and this format has room for "
+                f"{self._task.longest_operand}. Train with --task.max_digits {longest}."
+            )
+        return torch.nn.functional.pad(line, (0, length - line.shape[1]), value=self.pad_id)
+
+    def _answer_widths(self, lengths_BN: Tensor) -> Tensor:
+        """int64 (B,): digits that an answer to such operands can have."""
+        longest = lengths_BN.amax(dim=1)
+        return 2 * longest if "*" in self._task.operations else longest + 1
+
+    def _annotate(self, ids: Tensor) -> AnnotatedTokens:
+        is_equals = ids == self.equals_id
+        is_operator = torch.zeros_like(is_equals)
+        for operator in self.operator_ids:
+            is_operator |= ids == operator
+        is_padding = ids == self.pad_id
+        number = is_operator.cumsum(dim=1, dtype=torch.int32)
+        if self.slot_id is None:
+            number = 1 - number
+        field = (Field.OPERAND + number).int()
+        boundary = is_equals | is_operator
+        index = torch.arange(ids.shape[1], dtype=torch.int32, device=ids.device).expand(ids.shape)
+        place = index - torch.where(boundary, index, -1).cummax(dim=1).values
+        if self.slot_id is None:
+            # An answer may be written over any token, padding included, which is seen like others.
+            target = torch.ones_like(is_equals)
+        else:
+            target = ids == self.slot_id
+            field.masked_fill_(target, int(Field.ANSWER))
+        place.masked_fill_(is_operator | is_padding, NO_PLACE).masked_fill_(is_equals, ANCHOR)
+        field.masked_fill_(is_operator, int(Field.OPERATOR))
+        field.masked_fill_(is_equals, int(Field.EQUALS))
+        filler = Field.PADDING if self.slot_id is not None else Field.SPACE
+        field.masked_fill_(is_padding, int(filler))
+        return AnnotatedTokens(ids, place, field, target)
+
+    def _read(self, tokens: list[int]) -> str | None:
+        if self.end_id not in tokens:
+            return None
+        body = tokens[: tokens.index(self.end_id)]
+        if not body or any(token >= 10 for token in body) or (len(body) > 1 and body[-1] == 0):
+            return None
+        return self.vocabulary.text(reversed(body))

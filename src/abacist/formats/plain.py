@@ -1,0 +1,369 @@
+"""Operands, `=` and answer: the notation of most papers, in every order, padding and spacing.
+
+By default every number is written least significant digit first and unpadded: `12+34=46` becomes
+`<start>21+43=64<end>`. Written so, an answer digit needs only digits of its own column, of the
+column before, and the answer digit just written (Lee et al. 2023, arXiv 2307.03381 §3, for the
+reversal). Zero-padded operands in the usual order with a reversed answer are the notation of
+position coupling (arXiv 2405.20671).
+
+The place of an answer's digit must be known when it is written. In the usual order it is so only
+where the answer is padded to a known width; unpadded, its digits have no place.
+"""
+
+import torch
+from torch import Tensor
+
+from abacist.errors import ProblemError
+from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
+from abacist.formats.config import Layout, PlainFormatConfig
+from abacist.formats.lines import Piece, constant, join, once_per_pattern, without_targets
+from abacist.tasks import digits
+from abacist.tasks.config import ArithmeticConfig, ModularAdditionConfig, TaskConfig
+from abacist.tasks.problems import OPERATIONS, Answer, Numbers, Problems
+from abacist.vocabulary import DIGITS, Vocabulary
+
+_SYMBOLS = {"+ mod": "+"}
+
+
+class PlainFormat:
+    """Writes, annotates and reads calculations."""
+
+    def __init__(self, config: PlainFormatConfig, task: TaskConfig) -> None:
+        assert isinstance(task, ArithmeticConfig | ModularAdditionConfig)
+        self.config = config
+        operations: tuple[str, ...] = ("+ mod",)
+        self._longest, self._most_operands = 0, 2
+        self._widest: int | None = None
+        if isinstance(task, ArithmeticConfig):
+            operations = task.operations
+            self._longest, self._most_operands = task.longest_operand, task.max_operands
+        else:
+            self._longest = self._widest = len(str(task.modulus - 1))
+        self._operations = operations
+        self.signed = "-" in operations
+        symbols = tuple(_SYMBOLS.get(operation, operation) for operation in operations)
+        end = ("<end>",) if config.end_token else ()
+        start = ("<start>",) if config.start_token else ()
+        space = (" ",) if config.spaces != "none" else ()
+        self.vocabulary = Vocabulary((*DIGITS, *symbols, "=", *end, *start, *space))
+        self.operator_ids = [self.vocabulary.id(symbol) for symbol in symbols]
+        self.equals_id = self.vocabulary.id("=")
+        self.end_id = self.vocabulary.id("<end>") if config.end_token else None
+        self.start_id = self.vocabulary.id("<start>") if config.start_token else None
+        self.space_id = self.vocabulary.id(" ") if config.spaces != "none" else None
+        self.sign_id = self.vocabulary.id("-") if self.signed else None
+        self._operator_of = torch.zeros(len(OPERATIONS), dtype=torch.uint8)
+        for operation, token in zip(operations, self.operator_ids, strict=True):
+            self._operator_of[OPERATIONS.index(operation)] = token
+
+    @property
+    def layout(self) -> Layout:
+        """Alike by shape; all alike where everything is padded."""
+        config = self.config
+        # A sign in front moves all digits behind it.
+        moved = self.signed and config.negative == "sign-first"
+        if config.spaces == "random" or moved:
+            return "free"
+        padded = (config.operand_padding, config.answer_padding) == ("fixed", "fixed")
+        return "constant" if padded and self._most_operands == 2 else "shape"
+
+    @property
+    def is_reversed_and_unpadded(self) -> bool:
+        """Whether a digit's column follows from the tokens before it alone, with nothing between."""
+        return self.config == PlainFormatConfig(start_token=self.config.start_token)
+
+    def write(
+        self, problems: Problems, answer: Answer, generator: torch.Generator | None = None
+    ) -> AnnotatedTokens:
+        """Whole lines, prompt, answer and end token, padded on the right with end tokens."""
+        assert isinstance(answer, Numbers)
+        prompt = self._prompt_pieces(problems, generator)
+        lines = join([*prompt, *self._answer_pieces(problems, answer)], self._padding)
+        if self.end_id is not None:
+            # Shorter lines are padded with end tokens, so only the longest still lack theirs.
+            lines = torch.nn.functional.pad(lines, (0, 1), value=self.end_id)
+        return self.annotate(lines)
+
+    def prompt(
+        self, problems: Problems, generator: torch.Generator | None = None
+    ) -> AnnotatedTokens:
+        """Lines up to and including `=`; whatever follows in the shorter ones is padding."""
+        lines = join(self._prompt_pieces(problems, generator), self._padding)
+        return without_targets(self.annotate(lines))
+
+    def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
+        """Place, field and target of every token, from the ids alone.
+
+        What stands behind `=` is annotated from the prompt and the tokens before it, never from
+        later ones, so annotating a prefix that holds the prompt gives the prefix of the
+        annotation. Tokens after the first end token are padding.
+        """
+        return once_per_pattern(ids_BT, self._annotate)
+
+    def read(self, ids_BT: Tensor) -> list[str | None]:
+        """The answers of whole lines in the usual notation; None where an answer is malformed.
+
+        Strict: digits, as many as padding asks for or without a leading zero, a sign where it
+        belongs and only before what is not 0, an end token, and nothing else.
+        """
+        lines = self.annotate(ids_BT)
+        widths = self._answer_widths(lines).tolist()
+        return [
+            self._read(ids[is_answer].tolist(), width)
+            for ids, is_answer, width in zip(lines.ids, lines.target, widths, strict=True)
+        ]
+
+    def target_lengths(self, problems: Problems) -> Tensor:
+        """int64 (B,): tokens behind `=`, at most."""
+        return self._possible_widths(problems.lengths_BN) + 2
+
+    def token_id(self, field: int) -> int | None:
+        """The id of the one token a field holds, or None for a field that holds several."""
+        return {
+            int(Field.START): self.start_id,
+            int(Field.OPERATOR): self.operator_ids[0] if len(self.operator_ids) == 1 else None,
+            int(Field.EQUALS): self.equals_id,
+            int(Field.SPACE): self.space_id,
+        }.get(field)
+
+    @property
+    def _padding(self) -> int:
+        return self.equals_id if self.end_id is None else self.end_id
+
+    # Writing -------------------------------------------------------------------------------
+
+    def _prompt_pieces(self, problems: Problems, generator: torch.Generator | None) -> list[Piece]:
+        batch, device = len(problems), problems.digits_BNW.device
+        config = self.config
+        lengths = problems.lengths_BN
+        around = config.spaces in ("around", "thousands")
+        space = constant(self.space_id, batch, device) if self.space_id is not None else None
+        pieces = [] if self.start_id is None else [constant(self.start_id, batch, device)]
+        operators = self._operator_of.to(device)[problems.operation_B.long()].unsqueeze(1)
+        for position in range(problems.num_operands):
+            present = (lengths[:, position] > 0).long()
+            if position:
+                piece = Piece(operators, present)
+                between = Piece(space.ids_BW, present) if space and around else None
+                pieces += [between, piece, between] if between else [piece]
+            pieces.append(self._operand(problems, position))
+        if space and config.spaces == "around":
+            pieces.append(space)
+        pieces.append(constant(self.equals_id, batch, device))
+        if config.spaces == "random":
+            assert self.space_id is not None
+            generator = generator or torch.Generator().manual_seed(0)
+            return [_spaced(pieces, self.space_id, self._padding, self.start_id, generator)]
+        return pieces
+
+    def _operand(self, problems: Problems, position: int) -> Piece:
+        numbers = problems.operand(position)
+        width = numbers.lengths_B
+        if self.config.operand_padding != "none":
+            padded = self._operand_widths(problems.lengths_BN)
+            width = torch.where(width > 0, padded, 0)
+        ids = _widened(numbers.digits_BW, int(width.max()) if len(width) else 0)
+        usual = self.config.operand_order == "usual"
+        if self.config.spaces != "thousands":
+            return Piece(ids, width, mirrored=usual)
+        assert self.space_id is not None
+        return _grouped(ids, width, self.space_id, usual)
+
+    def _answer_pieces(self, problems: Problems, answer: Numbers) -> list[Piece]:
+        config = self.config
+        magnitude, width, sign = answer.digits_BW, answer.lengths_B, answer.negative_B
+        if config.answer_padding != "none":
+            width = self._possible_widths(problems.lengths_BN)
+            magnitude = _widened(magnitude, int(width.max()) if len(width) else 0)
+        if sign is not None and config.negative == "complement":
+            complement, _ = digits.subtract_modulo(torch.zeros_like(magnitude), magnitude)
+            magnitude = torch.where(sign.unsqueeze(1), complement, magnitude)
+        pieces = [Piece(magnitude, width, mirrored=config.answer_order == "usual")]
+        if sign is not None and bool(sign.any()):
+            assert self.sign_id is not None
+            minus = constant(self.sign_id, len(answer), magnitude.device)
+            minus = Piece(minus.ids_BW, sign.long())
+            pieces = [minus, *pieces] if config.negative == "sign-first" else [*pieces, minus]
+        return pieces
+
+    def _operand_widths(self, lengths_BN: Tensor) -> Tensor:
+        """int64 (B,): digits of padded operands."""
+        return self._longest_of(lengths_BN, self.config.operand_padding)
+
+    def _possible_widths(self, lengths_BN: Tensor) -> Tensor:
+        """int64 (B,): digits that the answer of such operands can have, for any operation of the task."""
+        longest = self._longest_of(lengths_BN, self.config.answer_padding)
+        if self._widest is not None:
+            return torch.full_like(longest, self._widest)
+        if "*" in self._operations:
+            return 2 * longest
+        # Ten operands add one digit at most to the longest, more of them two.
+        more = 1 if self._most_operands < 11 else 2
+        return longest + more * ("+" in self._operations)
+
+    def _longest_of(self, lengths_BN: Tensor, padding: str) -> Tensor:
+        """int64 (B,): digits of the longest operand, of the problem or of the task."""
+        longest = lengths_BN.amax(dim=1)
+        if padding != "fixed":
+            return longest
+        if len(longest) and int(longest.max()) > self._longest:
+            raise ProblemError(
+                f"an operand has {int(longest.max())} digits and this format pads to "
+                f"{self._longest}. Train with padding to the longest, or none."
+            )
+        return torch.full_like(longest, self._longest)
+
+    # Annotating ----------------------------------------------------------------------------
+
+    def _annotate(self, ids: Tensor) -> AnnotatedTokens:
+        config = self.config
+        is_equals = ids == self.equals_id
+        answering = is_equals.cumsum(dim=1, dtype=torch.int32) > is_equals
+        is_equals = is_equals & ~answering
+        asking = ~answering
+        is_operator = torch.zeros_like(asking)
+        for operator in self.operator_ids:
+            is_operator |= ids == operator
+        is_operator &= asking
+        is_start = asking & (ids == self.start_id) if self.start_id is not None else None
+        is_space = asking & (ids == self.space_id) if self.space_id is not None else None
+
+        field = Field.OPERAND + is_operator.cumsum(dim=1, dtype=torch.int32)
+        field = field.int().masked_fill_(is_operator, int(Field.OPERATOR))
+        field.masked_fill_(is_equals, int(Field.EQUALS))
+        # Whatever is written behind `=` belongs to the answer, also what should not be there.
+        field.masked_fill_(answering, int(Field.ANSWER))
+
+        # Columns are counted from the last operator, or `=`; these tokens do not count.
+        is_boundary = is_operator | is_equals
+        counts = ~is_boundary
+        if is_start is not None:
+            field.masked_fill_(is_start, int(Field.START))
+            counts &= ~is_start
+        if is_space is not None:
+            field.masked_fill_(is_space, int(Field.SPACE))
+            counts &= ~is_space
+        sign_first = self.signed and config.negative == "sign-first"
+        if sign_first:
+            behind = torch.nn.functional.pad(is_equals[:, :-1], (1, 0))
+            is_sign = behind & (ids == self.sign_id)
+            counts &= ~is_sign
+        counted = counts.cumsum(dim=1, dtype=torch.int32)
+        base = torch.where(is_boundary, counted, 0).cummax(dim=1).values
+        place = counted - base
+        if config.operand_order == "usual":
+            place = torch.where(asking, _from_the_right(place, counted, is_boundary), place)
+        if config.answer_order == "usual":
+            if config.answer_padding == "none":
+                place.masked_fill_(answering, NO_PLACE)
+            else:
+                width = self._answer_widths_of(field, place).unsqueeze(1).int()
+                place = torch.where(answering, (width + 1 - place).clamp(min=0), place)
+        place.masked_fill_(is_operator, NO_PLACE).masked_fill_(is_equals, ANCHOR)
+        if is_start is not None:
+            place.masked_fill_(is_start, EVERYWHERE)
+        if is_space is not None:
+            place.masked_fill_(is_space, NO_PLACE)
+        if sign_first:
+            place.masked_fill_(is_sign, NO_PLACE)
+        target = answering
+        if self.end_id is not None:
+            is_end = ids == self.end_id
+            padding = is_end.cumsum(dim=1, dtype=torch.int32) > is_end
+            field.masked_fill_(padding, int(Field.PADDING))
+            target = answering & ~padding
+        return AnnotatedTokens(ids, place, field, target)
+
+    def _answer_widths(self, lines: AnnotatedTokens) -> Tensor:
+        return self._answer_widths_of(lines.field, lines.place)
+
+    def _answer_widths_of(self, field: Tensor, place: Tensor) -> Tensor:
+        """int64 (B,): how many digits a padded answer has, from the operands in the line."""
+        longest = torch.where(field >= Field.OPERAND, place, 0).amax(dim=1, keepdim=True)
+        return self._possible_widths(longest.long())
+
+    # Reading -------------------------------------------------------------------------------
+
+    def _read(self, tokens: list[int], width: int) -> str | None:
+        if self.end_id is not None and (not tokens or tokens.pop() != self.end_id):
+            return None
+        config = self.config
+        negative = False
+        if self.sign_id is not None and tokens:
+            at = 0 if config.negative == "sign-first" else -1
+            negative = tokens[at] == self.sign_id
+            if negative:
+                tokens.pop(at)
+        if not tokens or any(token >= 10 for token in tokens):
+            return None
+        if config.answer_order == "reversed":
+            tokens.reverse()
+        padded = config.answer_padding != "none"
+        if len(tokens) != width if padded else len(tokens) > 1 and tokens[0] == 0:
+            return None
+        text = self.vocabulary.text(tokens).lstrip("0") or "0"
+        if not negative:
+            return text
+        if config.negative == "complement":
+            return _complement(text, width)
+        return None if text == "0" else "-" + text
+
+
+def _complement(text: str, width: int) -> str:
+    """The negative number of which `text` is the ten's complement."""
+    nines = "".join(str(9 - int(digit)) for digit in text.zfill(width))
+    # 10^W - x is 1 more than the complement to nines; add it without Python's limit on integers.
+    head = nines.rstrip("9")
+    zeros = "0" * (width - len(head))
+    magnitude = (head[:-1] + str(int(head[-1]) + 1) if head else "1") + zeros
+    return "-" + (magnitude.lstrip("0") or "0")
+
+
+def _widened(digits_BW: Tensor, width: int) -> Tensor:
+    return torch.nn.functional.pad(digits_BW, (0, max(0, width - digits_BW.shape[1])))
+
+
+def _from_the_right(place: Tensor, counted: Tensor, is_boundary: Tensor) -> Tensor:
+    """Places counted from a number's last digit, given those from its first."""
+    beyond = torch.where(is_boundary, counted, torch.iinfo(torch.int32).max)
+    end = beyond.flip(1).cummin(dim=1).values.flip(1)
+    return torch.where(end < torch.iinfo(torch.int32).max, end - counted + 1, place)
+
+
+def _grouped(digits_BW: Tensor, width_B: Tensor, space: int, usual: bool) -> Piece:
+    """A number with a space between thousands."""
+    columns = digits_BW.shape[1]
+    groups = [digits_BW[:, i : i + 3] for i in range(0, columns, 3)]
+    gap = torch.full_like(digits_BW[:, :1], space)
+    pieces = [groups[0]] if groups else []
+    for group in groups[1:]:
+        pieces += [gap, group]
+    widths = width_B + torch.div(width_B - 1, 3, rounding_mode="floor").clamp(min=0)
+    return Piece(torch.cat(pieces, dim=1), widths, mirrored=usual)
+
+
+def _spaced(
+    pieces: list[Piece], space: int, padding: int, start: int | None, generator: torch.Generator
+) -> Piece:
+    """The pieces of a prompt with a space in each gap or not, by the toss of a coin."""
+    line = join(pieces, padding)
+    batch, width = line.shape
+    lengths = torch.stack(
+        [
+            torch.full((batch,), piece.ids_BW.shape[1])
+            if piece.widths_B is None
+            else piece.widths_B
+            for piece in pieces
+        ]
+    ).sum(dim=0)
+    # A gap stands behind every token but the start token and the last.
+    gap = torch.rand(batch, width, generator=generator).to(line.device) < 0.5
+    gap &= torch.arange(width, device=line.device) < (lengths - 1).unsqueeze(1)
+    if start is not None:
+        gap[:, 0] = False
+    position = torch.arange(width, device=line.device) + gap.cumsum(dim=1) - gap.long()
+    total = lengths + gap.sum(dim=1)
+    widest = int(total.max()) if batch else 0
+    spaced = torch.full((batch, max(widest, int(position.max()) + 1)), space, dtype=torch.uint8)
+    spaced = spaced.to(line.device).scatter_(1, position, line)
+    return Piece(spaced[:, :widest], total)

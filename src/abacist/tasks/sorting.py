@@ -1,0 +1,156 @@
+"""Sorting labelled numbers: `a:821,b:9` gives `ba`; equal numbers keep their order.
+
+>>> task = Sorting(SortingConfig())
+>>> task.answer(task.parse(["a:821,b:9,c:9"])).texts()
+['bca']
+"""
+
+import string
+
+import torch
+from torch import Tensor
+
+from abacist.errors import ProblemError
+from abacist.tasks import digits
+from abacist.tasks.config import MOST_LABELS, SortingConfig
+from abacist.tasks.problems import Ordering, Problems, Shapes
+from abacist.tasks.reading import shown, whole_number
+
+_DIGITS_PER_LIMB = 15
+"""As many as a float64 holds exactly."""
+
+
+class Sorting:
+    """Which of the numbers a, b, c … is smallest, next, … largest."""
+
+    operations = ("sort",)
+
+    def __init__(self, config: SortingConfig) -> None:
+        self.config = config
+
+    def draw_shapes(self, num_problems: int, generator: torch.Generator) -> Shapes:
+        """A count, a limit of digits, and every length up to it equally likely, each in turn."""
+        config = self.config
+
+        def between(low: int, high: int, *shape: int) -> Tensor:
+            return torch.randint(low, high + 1, shape, generator=generator)
+
+        counts = between(config.min_numbers, config.max_numbers, num_problems, 1)
+        limits = between(config.min_digits, config.max_digits, num_problems, 1)
+        span = limits - config.min_digits + 1
+        fortune = torch.rand(num_problems, config.max_numbers, generator=generator)
+        lengths = config.min_digits + (fortune * span).long().clamp(max=span - 1)
+        return Shapes.of(lengths * (torch.arange(config.max_numbers) < counts), "sort")
+
+    def draw(self, shapes: Shapes, generator: torch.Generator) -> Problems:
+        """Problems with uniform digits."""
+        width = int(shapes.lengths_BN.max()) if len(shapes) else 1
+        return Problems(digits.draw(shapes.lengths_BN, width, generator), shapes)
+
+    def answer(self, problems: Problems) -> Ordering:
+        """The stable order, found by comparing all pairs: N is small, and pairs are many at once."""
+        smaller, equal = _compare_pairs(problems.digits_BNW)
+        present = problems.lengths_BN > 0
+        earlier = torch.ones(equal.shape[1:], dtype=torch.bool, device=equal.device).triu(1)
+        before = (smaller | (equal & earlier)) & present.unsqueeze(2)
+        ranks = torch.where(present, before.sum(dim=1), problems.num_operands)
+        # Numbers that are not there rank behind all others, each on its own place.
+        ranks = torch.where(
+            present, ranks, torch.arange(problems.num_operands, device=ranks.device)
+        )
+        places = torch.arange(problems.num_operands, device=ranks.device).expand_as(ranks)
+        return Ordering(torch.zeros_like(ranks).scatter(1, ranks, places), problems.counts_B)
+
+    def measures(self, problems: Problems) -> dict[str, Tensor]:
+        """How many numbers, and how long."""
+        return {
+            "numbers to sort": problems.counts_B,
+            "digits of the longest number": problems.lengths_BN.amax(dim=1),
+        }
+
+    def space(self) -> None:
+        """Not numbered: hardly any setting would leave few enough."""
+
+    def parse(self, expressions: list[str], max_digits: int = 100_000) -> Problems:
+        """Problems from what a person typed: `a:821,b:9`, or `821,9` for short."""
+        rows = [self._read(text, max_digits) for text in expressions]
+        return Problems.from_texts(rows, ["sort"] * len(rows))
+
+    def expressions(self, problems: Problems) -> list[str]:
+        """Problems as a person would type them."""
+        operands = [problems.operand(i).texts() for i in range(problems.num_operands)]
+        return [
+            ",".join(
+                f"{label}:{number}" for label, number in zip(_LABELS, row, strict=False) if number
+            )
+            for row in zip(*operands, strict=True)
+        ]
+
+    @property
+    def example(self) -> str:
+        """A problem to show someone who typed something else."""
+        numbers = ("821", "9", "72")[
+            : max(self.config.min_numbers, min(3, self.config.max_numbers))
+        ]
+        numbers += ("5",) * (self.config.min_numbers - len(numbers))
+        return ",".join(f"{a}:{n}" for a, n in zip(_LABELS, numbers, strict=False))
+
+    @property
+    def deed(self) -> str:
+        """What a model that is always right does."""
+        return f"sorts up to {self.config.max_numbers} non-negative integers"
+
+    def _read(self, expression: str, max_digits: int) -> list[str]:
+        low, high = self.config.min_numbers, self.config.max_numbers
+        range_ = f"{low}" if low == high else f"{low} to {high}"
+        remedy = f"Type {range_} numbers, such as {self.example}."
+        if not expression.strip():
+            raise ProblemError(f"empty problem. {remedy}")
+        parts = [part.strip() for part in expression.strip().removesuffix("=").split(",")]
+        if len(parts) > MOST_LABELS:
+            raise ProblemError(
+                f"{len(parts)} numbers are given and there are {MOST_LABELS} labels. {remedy}"
+            )
+        numbers = []
+        for part, label in zip(parts, _LABELS, strict=False):
+            found, colon, text = part.rpartition(":")
+            if colon and found.strip() != label:
+                raise ProblemError(
+                    f"cannot read {shown(expression)}: label {found.strip()!r} stands where "
+                    f"{label!r} must. {remedy}"
+                )
+            number = whole_number(text.strip(), expression, max_digits)
+            if number is None:
+                raise ProblemError(
+                    f"cannot read {shown(expression)}: {text.strip()!r} is no whole number from "
+                    f"0 up. {remedy}"
+                )
+            numbers.append(number)
+        if not low <= len(numbers) <= high:
+            raise ProblemError(
+                f"cannot read {shown(expression)}: it has {len(numbers)} numbers and this task "
+                f"sorts {range_}. {remedy}"
+            )
+        return numbers
+
+
+_LABELS = string.ascii_lowercase
+
+
+def _compare_pairs(digits_BNW: Tensor) -> tuple[Tensor, Tensor]:
+    """bool (B, N, N): whether number i is smaller than number j, and whether they are equal."""
+    width = digits_BNW.shape[2]
+    limbs = -(-width // _DIGITS_PER_LIMB)
+    padded = torch.nn.functional.pad(digits_BNW, (0, limbs * _DIGITS_PER_LIMB - width))
+    powers = 10.0 ** torch.arange(_DIGITS_PER_LIMB, dtype=torch.float64, device=padded.device)
+    values = padded.reshape(*padded.shape[:2], limbs, _DIGITS_PER_LIMB).double() @ powers
+    smaller = equal = None
+    for limb in reversed(range(limbs)):
+        i, j = values[:, :, limb].unsqueeze(2), values[:, :, limb].unsqueeze(1)
+        if smaller is None or equal is None:
+            smaller, equal = i < j, i == j
+        else:
+            smaller, equal = smaller | (equal & (i < j)), equal & (i == j)
+    assert smaller is not None
+    assert equal is not None
+    return smaller, equal
