@@ -48,7 +48,7 @@ class AnnotatedTokens:
     place: Tensor
     """int32: 1 for a units digit, 2 for tens, …; or ANCHOR, NO_PLACE, EVERYWHERE."""
     field: Tensor
-    """int32 values of `Field`."""
+    """uint8 values of `Field`."""
     target: Tensor
     """bool: the model must predict this token from the ones before it."""
     row: Tensor | None = None

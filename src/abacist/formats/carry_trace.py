@@ -122,10 +122,10 @@ class CarryTraceFormat:
     def _annotate(self, ids: Tensor) -> AnnotatedTokens:
         batch, length = ids.shape
         place, field = (
-            torch.tensor(template[:length], dtype=torch.int32, device=ids.device)
+            torch.tensor(template[:length], dtype=dtype, device=ids.device)
             .expand(batch, length)
             .clone()
-            for template in (self._place, list(map(int, self._field)))
+            for template, dtype in ((self._place, torch.int32), (self._field, torch.uint8))
         )
         is_space = (ids == self.space_id) & (field >= Field.OPERAND)
         place.masked_fill_(is_space, NO_PLACE)

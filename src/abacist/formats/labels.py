@@ -44,7 +44,7 @@ class LabelsFormat:
         assert isinstance(answer, Ordering)
         labels = (answer.ranked_BN + self.first_label).to(torch.uint8)
         pieces = [*self._prompt_pieces(problems), Piece(labels, answer.counts_B)]
-        lines = torch.nn.functional.pad(join(pieces, self.end_id), (0, 1), value=self.end_id)
+        lines = join(pieces, self.end_id, end=True)
         return self.annotate(lines)
 
     def prompt(
@@ -128,7 +128,7 @@ class LabelsFormat:
             largest = torch.iinfo(torch.int32).max
             end = torch.where(closes, counted, largest).flip(1).cummin(dim=1).values.flip(1)
             place = torch.where(end < largest, end - counted + 1, place)
-        field = torch.where(is_digit, Field.OPERAND - 1 + number, int(Field.LABEL)).int()
+        field = torch.where(is_digit, Field.OPERAND - 1 + number, int(Field.LABEL)).to(torch.uint8)
         place = place.masked_fill(~is_digit, NO_PLACE).masked_fill(is_label | is_equals, ANCHOR)
         place.masked_fill_((ids == self.colon_id) & asking, ANCHOR)
         behind = answering.cumsum(dim=1, dtype=torch.int32)

@@ -35,11 +35,14 @@ def constant(token: int, batch: int, device: torch.device) -> Piece:
     return Piece(torch.full((batch, 1), token, dtype=torch.uint8, device=device))
 
 
-def join(pieces: list[Piece], padding: int) -> Tensor:
-    """Pieces side by side without gaps, uint8 (B, T), filled up with the padding token."""
+def join(pieces: list[Piece], padding: int, end: bool = False) -> Tensor:
+    """Pieces side by side without gaps, uint8 (B, T), filled up with the padding token.
+
+    With `end`, every line has at least one padding token, which is its end.
+    """
     widths = [piece.common_width() for piece in pieces]
-    if None not in widths[:-1] and not pieces[-1].mirrored:
-        return _join_aligned(pieces, widths, padding)
+    if None not in widths[:-1] and not (widths[-1] is None and pieces[-1].mirrored):
+        return _join_aligned(pieces, widths, padding, end)
     batch, device = pieces[0].ids_BW.shape[0], pieces[0].ids_BW.device
     starts = torch.zeros(batch, 1, dtype=torch.int64, device=device)
     ends = [
@@ -48,7 +51,7 @@ def join(pieces: list[Piece], padding: int) -> Tensor:
         else piece.widths_B
         for piece in pieces
     ]
-    total = int(torch.stack(ends).sum(dim=0).amax()) if batch else 0
+    total = int(torch.stack(ends).sum(dim=0).amax()) + end if batch else 0
     # Column `total` collects what is beyond a piece's width, and is cut off.
     line = torch.full((batch, total + 1), padding, dtype=torch.uint8, device=device)
     for piece, width in zip(pieces, ends, strict=True):
@@ -61,7 +64,7 @@ def join(pieces: list[Piece], padding: int) -> Tensor:
     return line[:, :total]
 
 
-def _join_aligned(pieces: list[Piece], widths: list[int | None], padding: int) -> Tensor:
+def _join_aligned(pieces: list[Piece], widths: list[int | None], padding: int, end: bool) -> Tensor:
     """The same where only the last piece may be of unequal width: then all columns line up."""
     columns = []
     for piece, width in zip(pieces, widths, strict=True):
@@ -69,19 +72,29 @@ def _join_aligned(pieces: list[Piece], widths: list[int | None], padding: int) -
         if width is None:
             assert piece.widths_B is not None
             widest = int(piece.widths_B.max())
-            inside = torch.arange(widest, device=ids.device) < piece.widths_B.unsqueeze(1)
+            columns_W = torch.arange(widest, dtype=torch.int32, device=ids.device)
+            inside = columns_W < piece.widths_B.int().unsqueeze(1)
             ids = torch.where(inside, ids[:, :widest], padding)
         else:
             ids = ids[:, :width]
         columns.append(ids.flip(1) if piece.mirrored else ids)
+    if end:
+        columns.append(torch.full_like(columns[0][:, :1], padding))
     return torch.cat(columns, dim=1)
+
+
+def equals(ids_BT: Tensor, token: int) -> Tensor:
+    """`ids == token`; bytes are compared to bytes, which is ten times as fast as to truth values."""
+    if ids_BT.dtype != torch.uint8:
+        return ids_BT == token
+    return torch.eq(ids_BT, token, out=torch.empty_like(ids_BT)).view(torch.bool)
 
 
 def without_targets(lines: AnnotatedTokens) -> AnnotatedTokens:
     """Prompts: whatever was annotated as to be predicted is padding."""
     return replace(
         lines,
-        field=torch.where(lines.target, int(Field.PADDING), lines.field),
+        field=lines.field.masked_fill(lines.target, int(Field.PADDING)),
         target=torch.zeros_like(lines.target),
     )
 
@@ -103,12 +116,21 @@ def once_per_pattern(
     first = first.to(ids.device)
     first[group] = torch.arange(len(group), device=ids.device)
     # Sums can agree by chance, so lines are compared with the one that stands for them.
-    if len(first) * 2 > len(ids) or not torch.equal(pattern[first][group], pattern):
+    if len(first) * 2 > len(ids) or not torch.equal(
+        pattern.index_select(0, first).index_select(0, group), pattern
+    ):
         return annotate(ids)
-    one = annotate(ids[first])
+    one = annotate(ids.index_select(0, first))
     shared = {
-        field.name: tensor.index_select(0, group)
+        field.name: _copied(tensor, group)
         for field in fields(one)
         if field.name != "ids" and (tensor := getattr(one, field.name)) is not None
     }
     return AnnotatedTokens(ids, **shared)
+
+
+def _copied(tensor: Tensor, group: Tensor) -> Tensor:
+    """For every line the row of its group; a view where all groups have the same."""
+    if bool((tensor == tensor[:1]).all()):
+        return tensor[:1].expand(len(group), -1)
+    return tensor.index_select(0, group)

@@ -22,12 +22,14 @@ digit of the dividend stands where it will be brought down: the leading ones in 
 1, the k-th next in column 1 of step k + 1.
 """
 
+from dataclasses import fields
+
 import torch
 from torch import Tensor
 
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, AnnotatedTokens, Field
 from abacist.formats.config import Layout, LongDivisionFormatConfig
-from abacist.formats.lines import Piece, constant, join, without_targets
+from abacist.formats.lines import Piece, constant, equals, join, without_targets
 from abacist.tasks import digits
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
 from abacist.tasks.problems import OPERATIONS, Answer, Problems
@@ -52,8 +54,8 @@ class LongDivisionFormat:
         self.start_id = self.vocabulary.id("<start>") if config.start_token else None
         self.operator_ids = [self.vocabulary.id(symbol) for symbol in operations]
         self.remainder_id = self.vocabulary.id("%") if "%" in operations else None
-        self.brought_down_id, self.fits_id = self.vocabulary.id(":"), self.vocabulary.id("+")
-        self.below_id = self.vocabulary.id("-")
+        self.brought_down_id = self.vocabulary.id(":")
+        self.fits_id, self.below_id = self.brought_down_id + 1, self.brought_down_id + 2
         self._operator_of = torch.zeros(len(OPERATIONS), dtype=torch.uint8)
         for operation, token in zip(operations, self.operator_ids, strict=True):
             self._operator_of[OPERATIONS.index(operation)] = token
@@ -63,7 +65,7 @@ class LongDivisionFormat:
     ) -> AnnotatedTokens:
         """Whole lines, padded on the right with end tokens."""
         pieces = [*self._prompt_pieces(problems), self._work(problems)]
-        lines = torch.nn.functional.pad(join(pieces, self.end_id), (0, 1), value=self.end_id)
+        lines = join(pieces, self.end_id, end=True)
         return self.annotate(lines)
 
     def prompt(
@@ -78,31 +80,48 @@ class LongDivisionFormat:
         What stands behind `=` is annotated from the prompt and the tokens before it, never from
         later ones. Lines of one shape have their rows in the same places and are done together.
         """
+        shapes, which = self._shapes(ids_BT)
+        if len(shapes) == 1:
+            return self._annotate(ids_BT, *shapes[0])
         batch, length = ids_BT.shape
+        new: dict[str, Tensor] = {}
+        for number, (dividend_length, divisor_length) in enumerate(shapes):
+            rows = (which == number).nonzero().squeeze(1)
+            part = self._annotate(ids_BT[rows], dividend_length, divisor_length)
+            for field in fields(part):
+                tensor = getattr(part, field.name)
+                if tensor is not None:
+                    empty = tensor.new_empty(batch, length)
+                    new.setdefault(field.name, empty)[rows] = tensor
+        return AnnotatedTokens(**new)
+
+    def _shapes(self, ids_BT: Tensor) -> tuple[list[tuple[int, int]], Tensor]:
+        """The different lengths of dividend and divisor, and which of them each line has."""
         begin = 0 if self.start_id is None else 1
+
+        def find(line: list[int]) -> tuple[int, int]:
+            operator_at = next((i for i, token in enumerate(line) if token in self.operator_ids), 0)
+            equals_at = line.index(self.equals_id) if self.equals_id in line else len(line)
+            return operator_at, equals_at
+
+        operator_at, equals_at = find(ids_BT[0].tolist()) if len(ids_BT) else (begin, begin + 1)
+        if equals_at < ids_BT.shape[1]:
+            # Mostly all lines have one shape, which is seen without looking through them.
+            marks = ids_BT[:, [operator_at, equals_at]]
+            divides = marks[:, 0] == self.operator_ids[0]
+            for operator in self.operator_ids[1:]:
+                divides = divides | (marks[:, 0] == operator)
+            if bool((divides & (marks[:, 1] == self.equals_id)).all()):
+                return [(operator_at - begin, equals_at - operator_at - 1)], marks[:, 0]
         is_operator = torch.zeros_like(ids_BT, dtype=torch.bool)
         for operator in self.operator_ids:
             is_operator |= ids_BT == operator
-        operator_at = is_operator.to(torch.uint8).argmax(dim=1)
-        equals_at = (ids_BT == self.equals_id).to(torch.uint8).argmax(dim=1)
-        shapes = torch.unique(torch.stack([operator_at, equals_at], dim=1), dim=0).tolist()
-        if len(shapes) == 1:
-            return self._annotate(ids_BT, shapes[0][0] - begin, shapes[0][1] - shapes[0][0] - 1)
-        new = {
-            name: torch.empty(batch, length, dtype=torch.int32, device=ids_BT.device)
-            for name in ("ids", "place", "field", "row", "step")
-        }
-        target = torch.empty(batch, length, dtype=torch.bool, device=ids_BT.device)
-        for operator_column, equals_column in shapes:
-            rows = ((operator_at == operator_column) & (equals_at == equals_column)).nonzero()
-            rows = rows.squeeze(1)
-            part = self._annotate(
-                ids_BT[rows], operator_column - begin, equals_column - operator_column - 1
-            )
-            for name, tensor in new.items():
-                tensor[rows] = getattr(part, name)
-            target[rows] = part.target
-        return AnnotatedTokens(target=target, **new)
+        operators = is_operator.to(torch.uint8).argmax(dim=1)
+        equals = (ids_BT == self.equals_id).to(torch.uint8).argmax(dim=1)
+        code = operators * ids_BT.shape[1] + equals
+        found, which = torch.unique(code, return_inverse=True)
+        pairs = [divmod(value, ids_BT.shape[1]) for value in found.tolist()]
+        return [(at - begin, equal - at - 1) for at, equal in pairs], which
 
     def read(self, ids_BT: Tensor) -> list[str | None]:
         """The answers of whole lines in the usual notation; None where one is malformed.
@@ -138,31 +157,34 @@ class LongDivisionFormat:
         return [*pieces, a, operator, b, constant(self.equals_id, batch, device)]
 
     def _work(self, problems: Problems) -> Piece:
-        """All rows of all problems. Those of one divisor length have one width and are done together."""
+        """All rows of all problems, and end tokens behind the shorter ones.
+
+        Those of one divisor length have one width and are done together.
+        """
         lengths = problems.lengths_BN[:, 1]
         divisor_lengths = torch.unique(lengths).tolist()
         if len(divisor_lengths) == 1:
-            return self._rows(problems, divisor_lengths[0])
+            return Piece(self._rows(problems, divisor_lengths[0]))
         parts = []
         for length in divisor_lengths:
             chosen = (lengths == length).nonzero().squeeze(1)
             parts.append((chosen, self._rows(problems[chosen], length)))
-        widest = max(part.ids_BW.shape[1] for _, part in parts)
-        ids = problems.digits_BNW.new_zeros(len(problems), widest)
-        widths = torch.zeros_like(lengths)
+        widest = max((part.shape[1] for _, part in parts), default=0)
+        ids = problems.digits_BNW.new_full((len(problems), widest), self.end_id)
         for chosen, part in parts:
-            ids[chosen, : part.ids_BW.shape[1]] = part.ids_BW
-            assert part.widths_B is not None
-            widths[chosen] = part.widths_B
-        return Piece(ids, widths)
+            ids[chosen, : part.shape[1]] = part
+        return Piece(ids)
 
-    def _rows(self, problems: Problems, divisor_length: int) -> Piece:
-        """The rows of problems whose divisors have equally many digits, and remainders where asked."""
+    def _rows(self, problems: Problems, divisor_length: int) -> Tensor:
+        """The rows of problems whose divisors have equally many digits, and remainders where asked.
+
+        uint8 (B, tokens of the longest), with end tokens behind the shorter ones.
+        """
         a, b = problems.operand(0).digits_BW, problems.operand(1).digits_BW[:, :divisor_length]
         width, dividend_length = divisor_length + 1, int(problems.lengths_BN[:, 0].max())
         division = digits.divide(a[:, :dividend_length], b)
-        batch, steps = len(problems), dividend_length
-        # The columns above the divisor's top one bring down the leading digits only.
+        batch, steps = len(problems), len(division.quotient_SB)
+        # Longer dividends have more steps; those of shorter ones come last.
         num_steps = (problems.lengths_BN[:, 0] - divisor_length + 1).clamp(min=1)
         begins = steps - num_steps
         quotient = division.quotient_SB.t()
@@ -173,32 +195,30 @@ class LongDivisionFormat:
         problem_step, count = written.reshape(batch * steps, 11).nonzero().unbind(dim=1)
         problem = torch.div(problem_step, steps, rounding_mode="floor")
         brought_down = division.brought_down_SBX.transpose(0, 1).reshape(-1, width)
-        multiples = digits.multiples(b, 11).transpose(0, 1).reshape(-1, width)
+        multiples = division.multiples_KBX.transpose(0, 1).reshape(-1, width)
         rows, _ = digits.subtract_modulo(
             brought_down.index_select(0, problem_step),
             multiples.index_select(0, problem * 11 + count),
         )
         goes_in = quotient.reshape(-1).index_select(0, problem_step)
-        below = count > goes_in
-        sign = torch.where(below, self.below_id, self.fits_id)
-        sign = torch.where(count == 0, self.brought_down_id, sign)
-        marks = torch.stack([sign, count - below.long()], dim=1).to(torch.uint8)
-        rows = torch.cat([rows, marks], dim=1)
+        times = count.to(torch.uint8)
+        below = torch.gt(times, goes_in, out=torch.empty_like(times))
+        # The three signs follow each other in the vocabulary.
+        sign = self.brought_down_id + times.clamp(max=1) + below
+        rows = torch.cat([rows, sign.unsqueeze(1), (times - below).unsqueeze(1)], dim=1)
 
         per_problem = written.sum(dim=(1, 2))
         first = per_problem.cumsum(0) - per_problem
         most = int(per_problem.max()) if batch else 0
         is_remainder = problems.operation_B == OPERATIONS.index("%")
         extra = int(bool(is_remainder.any()))
-        ids = rows.new_zeros(batch, most + extra, width + 2)
+        ids = rows.new_full((batch, most + extra, width + 2), self.end_id)
         ordinal = torch.arange(len(rows), device=a.device) - first.index_select(0, problem)
-        ids.view(-1, width + 2)[problem * (most + extra) + ordinal] = rows
-        widths = per_problem * (width + 2)
+        ids.view(-1, width + 2).index_copy_(0, problem * (most + extra) + ordinal, rows)
         if extra:
             chosen = is_remainder.nonzero().squeeze(1)
             ids[chosen, per_problem[chosen], :divisor_length] = division.remainder_BW[chosen]
-            widths = widths + is_remainder * divisor_length
-        return Piece(ids.flatten(1), widths)
+        return ids.flatten(1)
 
     # Annotating ----------------------------------------------------------------------------
 
@@ -219,40 +239,54 @@ class LongDivisionFormat:
         row = [*row[:head], *rows][:length]
 
         # The rows, a matrix each: what their signs are says how many steps were done before.
-        missing = head + num_rows * width - length
-        work = torch.nn.functional.pad(ids_BT[:, head:], (0, missing), value=self.end_id)
-        work = work.reshape(batch, num_rows, width)
+        whole = head + num_rows * width
+        padded = torch.nn.functional.pad(ids_BT, (0, whole - length), value=self.end_id)
+        work = padded[:, head:].view(batch, num_rows, width)
         ends_step = work[:, :, divisor_length + 1] == self.below_id
-        done = ends_step.cumsum(dim=1, dtype=torch.int32)
-        done_before = done - ends_step.int()
-        step_of_row = 1 + done_before
-        field_of_row = torch.full_like(step_of_row, int(Field.SCRATCH))
-        field_of_row.masked_fill_(done_before >= num_steps, int(Field.ANSWER))
-        work_field = field_of_row.unsqueeze(2).expand(-1, -1, width).contiguous()
-        if len(self.operator_ids) == 2 or self.remainder_id is None:
-            operator_column = head - divisor_length - 2
-            divides = ids_BT[:, operator_column : operator_column + 1] != (self.remainder_id or -1)
-            work_field[:, :, -1].masked_fill_(ends_step & divides, int(Field.ANSWER))
-
-        def line(prompt: list[int], work_BRW: Tensor) -> Tensor:
-            prompts = torch.tensor(prompt[:head], dtype=torch.int32, device=device)
-            whole = torch.cat([prompts.expand(batch, head), work_BRW.flatten(1)], dim=1)
-            return whole[:, :length]
-
-        fields = line(field, work_field)
-        is_end = ids_BT == self.end_id
-        ended = is_end.any(dim=1)
-        end_at = torch.where(ended, is_end.to(torch.uint8).argmax(dim=1), length)
-        index = torch.arange(length, device=device)
-        padding = index > end_at.unsqueeze(1)
+        done_before = ends_step.cumsum(dim=1, dtype=torch.int32) - ends_step.int()
+        steps = self._copied(
+            torch.arange(1, num_rows + 2, dtype=torch.int32, device=device).unsqueeze(1),
+            done_before,
+            torch.tensor(step[:head], dtype=torch.int32, device=device),
+            width,
+        )
+        # The counts behind `-` are the quotient's digits, where that is asked; what stands behind
+        # all steps is the remainder, where that is, and the end token.
+        operator = ids_BT[:, max(0, len(field) - divisor_length - 2)].unsqueeze(1)
+        divides = torch.ones_like(operator, dtype=torch.bool)
+        if self.remainder_id is not None:
+            divides = operator != self.remainder_id
+        kind = (ends_step & divides).to(torch.uint8)
+        kind.masked_fill_(done_before >= num_steps, 2)
+        kinds = torch.full((3, width), int(Field.SCRATCH), dtype=torch.uint8, device=device)
+        kinds[1, -1] = int(Field.ANSWER)
+        kinds[2] = int(Field.ANSWER)
+        fields = self._copied(
+            kinds, kind, torch.tensor(field[:head], dtype=torch.uint8, device=device), width
+        )[:, :length]
+        is_end = equals(ids_BT, self.end_id).view(torch.uint8)
+        # 0 before the first end token, 1 on it, more behind it, where a byte must not overflow.
+        ends = is_end.cumsum(dim=1, dtype=torch.int32)
+        is_padding = torch.gt(ends, is_end, out=torch.empty_like(is_end))
+        target = 1 - is_padding
+        fields = fields * target
+        target[:, :head] = 0
         return AnnotatedTokens(
             ids=ids_BT.int(),
             place=torch.tensor(place, dtype=torch.int32, device=device).expand(batch, length),
-            field=fields.masked_fill_(padding, int(Field.PADDING)),
-            target=(index >= head) & ~padding,
+            field=fields,
+            target=target.view(torch.bool),
             row=torch.tensor(row, dtype=torch.int32, device=device).expand(batch, length),
-            step=line(step, step_of_row.unsqueeze(2).expand(-1, -1, width)),
+            step=steps[:, :length],
         )
+
+    @staticmethod
+    def _copied(table_KR: Tensor, choice_BN: Tensor, head: Tensor, width: int) -> Tensor:
+        """Lines of a head and N rows of a table each: (B, head + N × width)."""
+        batch, num_rows = choice_BN.shape
+        table = table_KR.expand(-1, width).contiguous()
+        rows = table.index_select(0, choice_BN.flatten().int()).view(batch, num_rows * width)
+        return torch.cat([head.expand(batch, -1), rows], dim=1)
 
     def _prompt_template(self, dividend_length: int, divisor_length: int) -> list[list[int]]:
         """Place, row, step and field of the tokens up to and including `=`."""
@@ -289,15 +323,12 @@ class LongDivisionFormat:
             row, tokens = tokens[:width], tokens[width:]
             if len(row) < width or any(t >= 10 for t in (*row[:-2], row[-1])):
                 return None
-            sign, wanted = row[-2], count
-            if begins_step:
-                expected, wanted = (self.brought_down_id,), 0
-            else:
-                expected = (self.fits_id, self.below_id)
-                wanted = count + (sign == self.fits_id)
-            if sign not in expected or row[-1] != wanted:
+            sign = row[-2]
+            signs = (self.brought_down_id,) if begins_step else (self.fits_id, self.below_id)
+            count = 0 if begins_step else count + (sign == self.fits_id)
+            if sign not in signs or row[-1] != count:
                 return None
-            begins_step, count = sign == self.below_id, wanted
+            begins_step = sign == self.below_id
             if begins_step:
                 quotient.append(count)
         if ids[operator_at] != self.remainder_id:

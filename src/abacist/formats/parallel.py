@@ -124,7 +124,7 @@ class ParallelFormat:
         number = is_operator.cumsum(dim=1, dtype=torch.int32)
         if self.slot_id is None:
             number = 1 - number
-        field = (Field.OPERAND + number).int()
+        field = (Field.OPERAND + number).to(torch.uint8)
         boundary = is_equals | is_operator
         index = torch.arange(ids.shape[1], dtype=torch.int32, device=ids.device).expand(ids.shape)
         place = index - torch.where(boundary, index, -1).cummax(dim=1).values

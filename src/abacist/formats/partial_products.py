@@ -47,7 +47,7 @@ class PartialProductsFormat:
     ) -> AnnotatedTokens:
         """Whole lines, padded on the right with end tokens."""
         pieces = [*self._prompt_pieces(problems), self._work(problems)]
-        lines = torch.nn.functional.pad(join(pieces, self.end_id), (0, 1), value=self.end_id)
+        lines = join(pieces, self.end_id, end=True)
         return self.annotate(lines)
 
     def prompt(
@@ -133,7 +133,7 @@ class PartialProductsFormat:
         second = index > operator_at
         place = torch.where(second, EVERYWHERE, index - begin + 1)
         row = torch.where(second, index - operator_at, EVERYWHERE)
-        field = torch.where(second, Field.OPERAND + 1, int(Field.OPERAND)).int()
+        field = torch.where(second, Field.OPERAND + 1, int(Field.OPERAND)).to(torch.uint8)
         place.masked_fill_(is_operator, NO_PLACE)
         row.masked_fill_(is_operator, NO_PLACE)
         field.masked_fill_(is_operator, int(Field.OPERATOR))
@@ -143,7 +143,7 @@ class PartialProductsFormat:
         row = torch.where(working, work_row + 1, row)
         final = (place == 1) | (row >= num_rows)
         work_field = torch.where(final & (place > 0), int(Field.ANSWER), int(Field.SCRATCH))
-        field = torch.where(working, work_field.int(), field)
+        field = torch.where(working, work_field.to(torch.uint8), field)
         field.masked_fill_(is_equals, int(Field.EQUALS))
         if self.start_id is not None:
             is_start = (ids == self.start_id) & ~answering

@@ -78,11 +78,8 @@ class PlainFormat:
         """Whole lines, prompt, answer and end token, padded on the right with end tokens."""
         assert isinstance(answer, Numbers)
         prompt = self._prompt_pieces(problems, generator)
-        lines = join([*prompt, *self._answer_pieces(problems, answer)], self._padding)
-        if self.end_id is not None:
-            # Shorter lines are padded with end tokens, so only the longest still lack theirs.
-            lines = torch.nn.functional.pad(lines, (0, 1), value=self.end_id)
-        return self.annotate(lines)
+        pieces = [*prompt, *self._answer_pieces(problems, answer)]
+        return self.annotate(join(pieces, self._padding, end=self.end_id is not None))
 
     def prompt(
         self, problems: Problems, generator: torch.Generator | None = None
@@ -228,8 +225,8 @@ class PlainFormat:
         is_start = asking & (ids == self.start_id) if self.start_id is not None else None
         is_space = asking & (ids == self.space_id) if self.space_id is not None else None
 
-        field = Field.OPERAND + is_operator.cumsum(dim=1, dtype=torch.int32)
-        field = field.int().masked_fill_(is_operator, int(Field.OPERATOR))
+        field = Field.OPERAND + is_operator.cumsum(dim=1, dtype=torch.uint8)
+        field = field.to(torch.uint8).masked_fill_(is_operator, int(Field.OPERATOR))
         field.masked_fill_(is_equals, int(Field.EQUALS))
         # Whatever is written behind `=` belongs to the answer, also what should not be there.
         field.masked_fill_(answering, int(Field.ANSWER))

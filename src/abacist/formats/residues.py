@@ -53,7 +53,7 @@ class ResiduesFormat:
             torch.tensor(row[: ids.shape[1]], device=ids.device).expand(ids.shape)
             for row in (_PLACE, list(map(int, _FIELD)), (False,) * 4 + (True,))
         )
-        return AnnotatedTokens(ids, place.int(), field.int(), target)
+        return AnnotatedTokens(ids, place.int(), field.to(torch.uint8), target)
 
     def read(self, ids_BT: Tensor) -> list[str | None]:
         """The answers of whole lines; None where a line does not end in a residue."""

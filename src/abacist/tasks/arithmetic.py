@@ -66,8 +66,10 @@ class Arithmetic:
         if shapes.chain_B is not None:
             return Problems(carry_chains.draw(shapes.lengths_BN, shapes.chain_B, generator), shapes)
         width = int(shapes.lengths_BN.max()) if len(shapes) else 1
-        nonzero = torch.zeros_like(shapes.lengths_BN, dtype=torch.bool)
-        nonzero[:, 1] = torch.isin(shapes.operation_B, self._divisions)
+        nonzero = None
+        if any(operation in _DIVISIONS for operation in self.operations):
+            nonzero = torch.zeros_like(shapes.lengths_BN, dtype=torch.bool)
+            nonzero[:, 1] = torch.isin(shapes.operation_B, self._divisions)
         return Problems(digits.draw(shapes.lengths_BN, width, generator, nonzero), shapes)
 
     def answer(self, problems: Problems) -> Numbers:

@@ -82,12 +82,18 @@ def multiply(a_BV: Tensor, b_BW: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class LongDivision:
-    """The course of a long division, from the dividend's top column down: S = V steps."""
+    """The course of a long division, from the dividend's top columns down.
+
+    The first step brings down as many digits as the shortest divisor has, each further one the
+    next digit: S steps.
+    """
 
     brought_down_SBX: Tensor
     """uint8 (S, B, W + 1): what is left after each step's digit has been brought down."""
     quotient_SB: Tensor
     """uint8: how often the divisor goes into it, the quotient's digits from the top."""
+    multiples_KBX: Tensor
+    """uint8 (11, B, W + 1): 0, 1, … 10 times the divisor."""
     remainder_BW: Tensor
     """uint8: what is left at the end."""
 
@@ -96,52 +102,74 @@ def divide(a_BV: Tensor, b_BW: Tensor) -> LongDivision:
     """Floor division of a by b, digit by digit. Division by zero gives nonsense, no error."""
     a, b = a_BV.t().contiguous(), b_BW.t().contiguous()
     width, batch = b.shape
-    products = multiples(b_BW, 10).transpose(1, 2).contiguous()
+    # Fewer digits than the shortest divisor has it cannot go into.
+    shortest = int(significant(b_BW).min()) if batch else 1
+    skipped = min(shortest, len(a)) - 1
+    steps = len(a) - skipped
+    products = _multiples(b)
     left = b.new_zeros(width + 1, batch)
-    brought_down = b.new_empty(len(a), width + 1, batch)
-    quotient = b.new_empty(len(a), batch)
-    for step, column in enumerate(reversed(range(len(a)))):
-        brought_down[step, 0] = a[column]
+    left[:skipped] = a[len(a) - skipped :]
+    brought_down = b.new_empty(steps, width + 1, batch)
+    quotient = b.new_empty(steps, batch)
+    for step in range(steps):
+        brought_down[step, 0] = a[steps - 1 - step]
         brought_down[step, 1:] = left[:-1]
-        fits = ~_borrow(brought_down[step], products[1:])
-        torch.sum(fits, dim=0, dtype=torch.uint8, out=quotient[step])
+        too_large = _borrow(brought_down[step], products[1:10])
+        torch.sub(9, too_large.sum(dim=0, dtype=torch.uint8), out=quotient[step])
         chosen = quotient[step].long().expand(1, width + 1, batch)
         left, _ = _subtract(brought_down[step], products.gather(0, chosen)[0])
-    return LongDivision(brought_down.transpose(1, 2), quotient, left[:width].t())
+    return LongDivision(
+        brought_down.transpose(1, 2), quotient, products.transpose(1, 2), left[:width].t()
+    )
 
 
-def multiples(b_BW: Tensor, count: int) -> Tensor:
-    """0, 1, … count - 1 times every number: uint8 (count, B, W + 1); count is at most 11."""
-    factors = torch.arange(count, dtype=torch.int32, device=b_BW.device)
-    totals = torch.nn.functional.pad(b_BW, (0, 1)).int() * factors[:, None, None]
-    return settle(totals.flatten(0, 1))[0].reshape(totals.shape)
+def _multiples(b_WB: Tensor) -> Tensor:
+    """0, 1, … 10 times every number: uint8 (11, W + 1, B)."""
+    width, batch = b_WB.shape
+    products = b_WB.new_zeros(11, width + 1, batch)
+    products[1, :width] = b_WB
+    for known in (1, 2, 4, 8):
+        # From 1 … k times the number to k + 1 … 2k times, all at once.
+        new = products[known + 1 : 2 * known + 1]
+        carry = torch.zeros(len(new), batch, dtype=torch.uint8, device=b_WB.device)
+        for column in range(width + 1):
+            total = products[1 : len(new) + 1, column] + products[known, column] + carry
+            torch.ge(total, 10, out=carry)
+            torch.sub(total, carry, alpha=10, out=new[:, column])
+    return products
+
+
+# Comparisons below are written to bytes: that is ten times as fast as to truth values.
 
 
 def _borrow(a_WB: Tensor, b_KWB: Tensor) -> Tensor:
-    """Whether a < b, for K numbers b beside every a: bool (K, B)."""
-    a, b = a_WB.view(torch.int8), b_KWB.view(torch.int8)
-    borrow = torch.zeros(b.shape[0], b.shape[2], dtype=torch.bool, device=b.device)
-    for column in range(len(a)):
-        borrow = a[column] < b[:, column] + borrow
+    """Whether a < b, 0 or 1, for K numbers b beside every a: uint8 (K, B)."""
+    borrow = b_KWB.new_zeros(b_KWB.shape[0], b_KWB.shape[2])
+    for column in range(len(a_WB)):
+        torch.lt(a_WB[column], b_KWB[:, column] + borrow, out=borrow)
     return borrow
 
 
 def _subtract(a_WB: Tensor, b_WB: Tensor) -> tuple[Tensor, Tensor]:
     """`(a - b) mod 10**W`, and whether a < b: uint8 (W, B) and bool (B,)."""
-    a, b = a_WB.view(torch.int8), b_WB.view(torch.int8)
-    differences = torch.empty_like(a)
-    borrow = torch.zeros(a.shape[1], dtype=torch.bool, device=a.device)
-    for column in range(len(a)):
-        difference = a[column] - b[column] - borrow.to(torch.int8)
-        borrow = difference < 0
-        torch.add(difference, borrow, alpha=10, out=differences[column])
-    return differences.view(torch.uint8), borrow
+    differences = torch.empty_like(a_WB)
+    borrow = torch.zeros_like(a_WB[0])
+    for column in range(len(a_WB)):
+        # Ten is lent in advance, so that bytes do not fall below 0, and taken back where not needed.
+        lent = a_WB[column] + 10 - b_WB[column] - borrow
+        torch.lt(lent, 10, out=borrow)
+        torch.add(lent - 10, borrow, alpha=10, out=differences[column])
+    return differences, borrow.view(torch.bool)
 
 
 def significant(digits: Tensor) -> Tensor:
     """int64 of shape (...): how many digits numbers (..., W) have without leading zeros; 1 for 0."""
-    columns = torch.arange(1, digits.shape[-1] + 1, dtype=torch.int32, device=digits.device)
-    return (columns * (digits > 0)).amax(dim=-1).clamp(min=1).long()
+    # Columns first and contiguous: then every step is one fast operation on bytes.
+    present = digits.movedim(-1, 0).contiguous().clamp(max=1)
+    small = torch.uint8 if len(present) < 256 else torch.int32
+    columns = torch.arange(1, len(present) + 1, dtype=small, device=digits.device)
+    columns = columns.view(-1, *[1] * (present.dim() - 1))
+    return (columns * present).amax(dim=0).clamp(min=1).long()
 
 
 def longest_chain(carries_BW: Tensor) -> Tensor:
@@ -167,11 +195,16 @@ def draw(
     leading = torch.randint(
         1, 10, (*lengths.shape, 1), dtype=torch.uint8, generator=generator, device=device
     )
+    if not lengths.numel():
+        return digits
     may_not_be_zero = lengths > 1 if nonzero is None else (lengths > 1) | nonzero
-    columns = torch.arange(width, device=device)
-    last = (lengths - 1).unsqueeze(-1)
-    digits = torch.where((columns == last) & may_not_be_zero.unsqueeze(-1), leading, digits)
-    return digits * (columns <= last)
+    last = (lengths - 1).clamp(min=0).unsqueeze(-1)
+    leading = torch.where(may_not_be_zero.unsqueeze(-1), leading, digits.gather(-1, last))
+    digits.scatter_(-1, last, leading)
+    if not bool((lengths == width).all()):
+        columns = torch.arange(width, dtype=torch.int32, device=device)
+        digits *= columns < lengths.int().unsqueeze(-1)
+    return digits
 
 
 def of_values(values: Tensor, width: int) -> Tensor:
