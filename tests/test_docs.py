@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from abacist.cli import COMMANDS
+from abacist.formats.config import FORMATS
+from abacist.formats.format import build_format
 from abacist.recipes import RECIPES, find
 from abacist.runs.run import build_model
+from abacist.tasks.config import TASKS, ArithmeticConfig
+from abacist.tasks.task import build_task
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -70,3 +74,51 @@ def test_the_certificate_document_counts_as_the_program_does():
     assert {seed["neighbourhoods"] for seed in record["seeds"]} == {24_518}
     assert "24,518" in text
     assert "223,518" in text
+
+
+PROBLEMS = (ROOT / "docs" / "problems.md").read_text()
+
+
+def rows_of(table: str) -> dict[str, str]:
+    """The first two cells of a table's rows, by the name in the first."""
+    section = PROBLEMS.partition(f"## {table}")[2].partition("\n## ")[0]
+    return dict(re.findall(r"^\| `(\w[\w-]*)` \| (.+?) \|$", section, flags=re.MULTILINE))
+
+
+def test_every_task_and_format_has_its_row():
+    assert [name for name in rows_of("Tasks") if name in TASKS] == list(TASKS)
+    assert list(rows_of("Formats")) == list(FORMATS)
+
+
+@pytest.mark.parametrize("name", [name for name in TASKS if name != "five-operations"])
+def test_the_example_of_a_task_has_the_answer_given(name):
+    asked, answered = re.findall(r"`([^`]+)`", rows_of("Tasks")[name])[:2]
+    task = build_task(TASKS[name])
+    assert task.answer(task.parse([asked])).texts() == [answered]
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "problem"),
+    [
+        ("reversed", TASKS["add"], "123+45"),
+        ("usual", TASKS["add"], "123+45"),
+        ("complement", TASKS["subtract"], "45-123"),
+        ("zero-padded", ArithmeticConfig(max_digits=3), "654+114"),
+        ("coupled", TASKS["add"], "123+45"),
+        ("spaced", TASKS["add"], "1234+5678"),
+        ("random-spaces", TASKS["add"], "1234+5678"),
+        ("carry-trace", TASKS["five-operations"], "123*45"),
+        ("long-division", TASKS["divide"], "97//8"),
+        ("partial-products", TASKS["multiply"], "23*45"),
+        ("labels", TASKS["sort"], "a:821,b:9"),
+        ("parallel", TASKS["add"], "123+45"),
+        ("mirrored", ArithmeticConfig(max_digits=3), "12+34"),
+        ("residues", TASKS["add-modulo"], "95+30"),
+    ],
+)
+def test_the_line_of_a_format_is_written_so(name, task, problem):
+    shown = re.search(r"`([^`]+)`", rows_of("Formats")[name])[1]
+    problems = build_task(task).parse([problem])
+    format = build_format(FORMATS[name], task)
+    lines = format.write(problems, build_task(task).answer(problems))
+    assert format.vocabulary.text(lines.ids[0].tolist()) == shown

@@ -15,6 +15,7 @@ from abacist.data.split import in_split
 from abacist.errors import RunError
 from abacist.runs.run import build_problems
 from abacist.tasks import digits
+from abacist.tasks.config import TASKS
 from abacist.tasks.problems import Problems
 
 RECIPE = recipes.find("add")
@@ -163,3 +164,122 @@ def test_a_file_that_exists_is_not_overwritten(run, tmp_path):
     assert code == 2
     assert "exists. Type another --out" in err
     assert path.read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (
+            ["add", "--task", "sort", "--format", "carry-trace"],
+            "the carry-trace format cannot write this sorting task: it writes calculations with "
+            "two operands. Try --format labels.",
+        ),
+        (["add", "--format", "carry-trace"], "it writes operands of at most 3 digits"),
+        (["add", "--task", "sort"], "Try --format labels."),
+        (["add", "--task.min_digits", "5", "--task.max_digits", "3"], "must be 1 to 3, got 5"),
+        (["add", "--task.max_digits", "0"], "task.max_digits must be 1 to 1,000,000, got 0"),
+        (
+            ["add", "--task", "sort", "--task.max_numbers", "27"],
+            "task.max_numbers must be 1 to 26, got 27",
+        ),
+        (["add", "--task", "sum"], "task must be one of add, add-many, subtract"),
+        (["add", "--format", "reverse"], "format must be one of reversed, usual"),
+        (["add", "--task.operations", "+,^"], "each one of +, -, *, //, %"),
+        (["add", "--task", "subtract", "--task.weights", "1,2"], "Try --task.weights 1."),
+        (["add", "--format.end_token", "false"], "needs lines of one length"),
+        (["add", "--split", "all"], "--split all goes with export --every"),
+        (["add", "--every"], "--every is for export, got show"),
+    ],
+)
+def test_what_does_not_go_together_is_said_in_one_line(run, typed, said):
+    code, out, error = run("data", "show", *typed)
+    assert (code, out) == (2, "")
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_a_format_that_does_not_fit_is_refused_before_anything_is_written(run, tmp_path):
+    path = tmp_path / "run"
+    code, _, error = run("train", "add", "--format", "labels", "--out", str(path))
+    assert code == 2
+    assert "it writes labelled numbers to sort" in error
+    assert not path.exists()
+
+
+def test_a_split_without_problems_is_refused_before_anything_is_written(run, tmp_path):
+    path = tmp_path / "run"
+    settings = ["--task.max_digits", "1", "--split.validation_fraction", "0.001"]
+    code, _, error = run("train", "add", *settings, "--out", str(path))
+    assert code == 2
+    assert "no validation problem" in error
+    assert "--split.exempt_digits 1" in error
+    assert not path.exists()
+
+
+def test_an_encoders_format_is_refused_by_a_decoder(run, tmp_path):
+    code, _, error = run("train", "add", "--format", "parallel", "--out", str(tmp_path / "run"))
+    assert code == 2
+    assert "Try --format reversed." in error
+
+
+def test_every_problem_of_a_space_is_exported_once_with_its_split(run, tmp_path):
+    path = tmp_path / "every.jsonl"
+    arguments = ["--task", "five-operations", "--format", "carry-trace", "--task.max_digits", "1"]
+    code, out, _ = run("data", "export", "add", *arguments, "--every", "--out", str(path))
+    assert code == 0
+    assert out.startswith("480 problems in ")
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    assert len({record["problem"] for record in records}) == 480
+    for record in records:
+        assert str(eval(record["problem"])) == record["answer"]
+        assert len(record["prompt"] + record["target"]) == 28
+        assert record["split"] in ("train", "validation", "test")
+    manifest = json.loads((tmp_path / "every.jsonl.manifest.json").read_text())
+    assert (manifest["num_problems"], manifest["split"], manifest["every"]) == (480, "all", True)
+    only = tmp_path / "test.jsonl"
+    run("data", "export", "add", *arguments, "--every", "--split", "test", "--out", str(only))
+    expected = [record for record in records if record["split"] == "test"]
+    assert [json.loads(line) for line in only.read_text().splitlines()] == expected
+
+
+def test_too_large_a_space_is_not_exported_whole(run, tmp_path):
+    code, _, error = run("data", "export", "add", "--every", "--out", str(tmp_path / "all.jsonl"))
+    assert code == 2
+    assert "Try --task.max_digits 3" in error
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_task_can_be_shown_exported_and_checked(run, tmp_path, name):
+    format = "labels" if name == "sort" else "usual"
+    asked = ["add", "--task", name, "--format", format]
+    code, out, _ = run("data", "show", *asked, "--num-problems", "2", "--json")
+    assert code == 0
+    for line in out.splitlines():
+        record = json.loads(line)
+        assert record["target"] == record["answer"] + "<end>"
+    path = tmp_path / "problems.jsonl.gz"
+    assert run("data", "export", *asked, "--num-problems", "20", "--out", str(path))[0] == 0
+    assert gzip.decompress(path.read_bytes()).count(b"\n") == 20
+    code, out, _ = run("data", "check", *asked, "--num-problems", "500", "--json")
+    assert code == 0
+    assert set(json.loads(out)["overlap"].values()) == {0}
+
+
+def test_an_encoders_target_is_what_it_writes_at_its_slots(run):
+    asked = ["add", "--format", "parallel", "--task.max_digits", "3", "--num-problems", "5"]
+    for line in run("data", "show", *asked, "--json")[1].splitlines():
+        record = json.loads(line)
+        assert record["prompt"].endswith("<slot>")
+        assert record["target"] == record["answer"][::-1] + "<end>"
+    shown = run("data", "show", *asked)[1]
+    assert "label" in shown
+
+
+def test_exempted_problems_are_named_in_the_check_and_in_the_file(run, tmp_path):
+    asked = ["add", "--task.max_digits", "1", "--split.exempt_digits", "1"]
+    code, out, _ = run("data", "check", *asked, "--num-problems", "300")
+    assert code == 0
+    assert "problems of at most 1 digits are in all splits" in out
+    path = tmp_path / "small.jsonl"
+    run("data", "export", *asked, "--every", "--out", str(path))
+    assert {json.loads(line)["split"] for line in path.read_text().splitlines()} == {"every"}

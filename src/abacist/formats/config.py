@@ -207,8 +207,9 @@ def check_writes(format: FormatConfig, task: TaskConfig) -> None:
     obstacle = format.obstacle(task)
     if obstacle is None:
         return
-    able = [name for name, other in FORMATS.items() if other.obstacle(task) is None]
+    first, *others = [name for name, other in FORMATS.items() if other.obstacle(task) is None]
+    also = f" (or {', '.join(others)})" if others else ""
     raise ConfigurationError(
         f"the {format.kind} format cannot write this {task.kind} task: {obstacle}. "
-        f"Try --format with one of {', '.join(able)}."
+        f"Try --format {first}{also}."
     )

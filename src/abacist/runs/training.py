@@ -24,6 +24,7 @@ from abacist.intervals import Proportion
 from abacist.recipes.recipe import Recipe
 from abacist.runs.directory import RunDirectory
 from abacist.runs.run import Run, build_model, build_problems, read_recipe
+from abacist.tasks.problems import Problems
 from abacist.tasks.task import Task
 from abacist.training import checkpoint
 from abacist.training.checkpoint import Progress
@@ -48,12 +49,14 @@ def start(
     if threads is not None:
         check_between("threads", threads, 1, usable_processors(), 1)
     check_between("seed", seed, 0, (1 << 63) - 1, 0)
-    directory = RunDirectory(path)
-    _claim(directory, overwrite)
     torch.manual_seed(seed)
     model = build_model(recipe)
     task, format = build_problems(recipe)
     stream = _stream(task, format, recipe, seed)
+    _validation_problems(task, recipe, seed)
+    # Only now: what cannot be built or drawn shall not leave a directory behind.
+    directory = RunDirectory(path)
+    _claim(directory, overwrite)
     timings: dict[int, float] = {}
     if threads is None:
         threads, timings = fastest_threads(model, stream.batch(0), stream.aligned, recipe.training)
@@ -163,10 +166,14 @@ def _stream(task: Task, format: Format, recipe: Recipe, seed: int) -> TrainingSt
 
 def _validation(run: Run) -> Callable[[], Proportion]:
     """Exact match on one fixed sample of the validation split."""
-    generator = seeds.generator(run.seed, "validation")
-    shapes = run.task.draw_shapes(run.recipe.training.validation_problems, generator)
-    problems = draw_from_split(run.task, shapes, "validation", run.recipe.split, generator)
+    problems = _validation_problems(run.task, run.recipe, run.seed)
     return lambda: exact_match(run.model, run.task, run.format, problems).proportion
+
+
+def _validation_problems(task: Task, recipe: Recipe, seed: int) -> Problems:
+    generator = seeds.generator(seed, "validation")
+    shapes = task.draw_shapes(recipe.training.validation_problems, generator)
+    return draw_from_split(task, shapes, "validation", recipe.split, generator)
 
 
 def _claim(directory: RunDirectory, overwrite: bool) -> None:

@@ -171,7 +171,9 @@ class Arithmetic:
             what = f"{self.config.min_operands} to {count}"
         else:
             what = "all pairs of" if count == 2 else f"any {count}"
-        return f"{' and '.join(_VERBS[o] for o in self.operations)} {what} non-negative integers"
+        if len(self.operations) == 1:
+            return f"{_VERBS[self.operations[0]]} {what} non-negative integers"
+        return f"calculates {' '.join(self.operations)} of {what} non-negative integers"
 
     def _draw_lengths(
         self, num_problems: int, operation_B: Tensor, generator: torch.Generator

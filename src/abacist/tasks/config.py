@@ -117,7 +117,7 @@ class SortingConfig:
 
     kind: ClassVar = "sorting"
 
-    min_numbers: int = 1
+    min_numbers: int = 2
     """Fewest numbers in a problem."""
     max_numbers: int = 10
     """Most numbers in a problem; every count is equally likely."""
@@ -128,7 +128,9 @@ class SortingConfig:
 
     def __post_init__(self) -> None:
         check_between("task.max_numbers", self.max_numbers, 1, MOST_LABELS, 10)
-        check_between("task.min_numbers", self.min_numbers, 1, self.max_numbers, 1)
+        check_between(
+            "task.min_numbers", self.min_numbers, 1, self.max_numbers, min(2, self.max_numbers)
+        )
         check_between("task.max_digits", self.max_digits, 1, LONGEST_OPERAND, 10)
         check_between("task.min_digits", self.min_digits, 1, self.max_digits, 1)
 
