@@ -5,7 +5,7 @@ from torch import Tensor
 
 from abacist.errors import ProblemError
 from abacist.models.config import PositionScheme
-from abacist.models.coordinates import Coordinates
+from abacist.models.coordinates import Coordinates, placed
 from abacist.models.encodings import LearnedEncoding, RelativeBias, difference_range
 
 # Places as in the line <start>21+43=64<end>.
@@ -26,7 +26,8 @@ def rows_read(
 ) -> Tensor:
     """Which row of the table every token got, (G, T)."""
     generator = None if seed is None else torch.Generator().manual_seed(seed)
-    return encoding(coordinates, batch, generator).squeeze(-1).long()
+    (values,) = placed((encoding.scheme,), coordinates, batch, generator).values
+    return encoding(values).squeeze(-1).long()
 
 
 def test_tokens_without_a_place_share_row_0_of_a_learned_encoding() -> None:
@@ -101,7 +102,7 @@ def test_a_line_beyond_the_table_is_refused_with_both_numbers(coordinate: str) -
     encoding = learned(coordinate, num_positions=4)
     assert rows_read(encoding, coordinates_of_places([[0, 1, 2, 3]]), 1, None).max() == 3
     with pytest.raises(ProblemError) as caught:
-        encoding(coordinates_of_places([[0, 1, 2, 3, 4]]), 1, None)
+        rows_read(encoding, coordinates_of_places([[0, 1, 2, 3, 4]]), 1, None)
     message = str(caught.value)
     assert f"end at {coordinate} 3, the line reaches 4" in message
     assert "--model.positions.0.num_positions" in message

@@ -17,7 +17,7 @@ LEARNED = {"encoding": "learned", "coordinate": "place"}
         ({**RELATIVE, "window": (1, 2)}, "window must hold difference 0"),
         ({**RELATIVE, "window": (-2, -1)}, "window must hold difference 0"),
         ({**RELATIVE, "max_distance": 0}, "max_distance must be 1 to 1,000,000, got 0"),
-        ({**LEARNED, "window": (0, 1)}, "a window belongs to a relative encoding"),
+        ({**LEARNED, "window": (0, 1)}, "a window needs differences"),
         ({**LEARNED, "num_positions": 1}, "num_positions must be 2 to 10,000,000, got 1"),
         ({**LEARNED, "offset": "sample"}, "offset 'sample' and max_offset 0"),
         ({**LEARNED, "max_offset": 5}, "offset 'none' and max_offset 5"),

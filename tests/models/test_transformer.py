@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from abacist.errors import ProblemError
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.models.coordinates import Coordinates
+from abacist.models.sizes import num_parameters
 from abacist.models.teacher_forcing import IGNORED, coordinates_of, teacher_forced
 from abacist.models.transformer import Path, Transformer
 
@@ -159,7 +160,7 @@ def test_an_offset_seed_changes_nothing_without_random_offsets(positions: str) -
     model = random_model(positions)
     lines = write(random_problems([(3, 4)]))
     coordinates = coordinates_of(lines)
-    moved = model(lines.ids, coordinates, offset_seed=torch.Generator().manual_seed(0))
+    moved = model(lines.ids, coordinates, seed=torch.Generator().manual_seed(0))
     assert same(moved, model(lines.ids, coordinates))
 
 
@@ -168,7 +169,7 @@ def test_an_offset_seed_decides_the_logits_of_a_randomised_scheme(positions: str
     model = random_model(positions)
     lines = write(random_problems([(3, 4)]))
     first, again, other = (
-        model(lines.ids, coordinates_of(lines), offset_seed=torch.Generator().manual_seed(seed))
+        model(lines.ids, coordinates_of(lines), seed=torch.Generator().manual_seed(seed))
         for seed in (1, 1, 2)
     )
     assert same(first, again)
@@ -199,34 +200,18 @@ def test_loss_before_training_is_about_that_of_a_guess(positions: str, tied_head
     assert abs(sum(losses) / 3 - math.log(V)) < 1.0, losses
 
 
-def parameters_by_formula(config: ModelConfig) -> int:
-    """Embedding, positions, layers, final norm and head, from the sizes alone."""
-    D, F, H = config.width, config.mlp_width, config.num_heads
-    inner = H * (config.head_width or D // H)
-    norm = 2 * D if config.norm == "layer" else D
-    attention = 4 * D * inner + (3 * inner + D if config.biases else 0)
-    mlp = 2 * D * F + F + (D if config.biases else 0)
-    relative = learned = 0
-    for scheme in config.positions:
-        if scheme.encoding == "learned":
-            learned += scheme.num_positions * D
-        elif scheme.window is not None:
-            relative += (scheme.window[1] - scheme.window[0] + 2) * H
-        else:
-            relative += (2 * scheme.max_distance + 2) * H
-    layer = attention + mlp + relative + 2 * norm
-    tokens = V * D * (1 if config.tied_head else 2)
-    return tokens + learned + config.num_layers * layer + norm
-
-
 @pytest.mark.parametrize(
     "settings",
     [
         {},
         {"tied_head": True},
-        {"biases": False},
+        {"biases": ()},
+        {"biases": ("mlp-hidden", "head")},
         {"norm": "rms"},
-        {"tied_head": True, "biases": False, "norm": "rms", "num_layers": 3},
+        {"tied_head": True, "biases": (), "norm": "rms", "num_layers": 3},
+        {"activation": "geglu", "final_norm": False},
+        {"activation": "swiglu", "norm_order": "post", "recurrences": 3, "injection": "linear"},
+        {"query_key_norm": True, "length_scaling": True, "direction": "both"},
         {"head_width": 5},
         {"width": 6, "num_heads": 1, "mlp_width": 7, "activation": "relu"},
         *({"positions": POSITIONS[name], "num_layers": 2} for name in SCHEME_NAMES),
@@ -236,7 +221,7 @@ def parameters_by_formula(config: ModelConfig) -> int:
 )
 def test_number_of_parameters_equals_the_formula(settings: dict[str, object]) -> None:
     config = ModelConfig(**settings)
-    assert Transformer(config, V).num_parameters == parameters_by_formula(config)
+    assert Transformer(config, V).num_parameters == num_parameters(config, V)
 
 
 def test_tied_head_is_the_embedding() -> None:
@@ -245,7 +230,7 @@ def test_tied_head_is_the_embedding() -> None:
     assert Transformer(ModelConfig(), V).head.weight is not model.embedding.weight
 
 
-@pytest.mark.parametrize("settings", [{"norm": "rms"}, {"activation": "relu"}, {"biases": False}])
+@pytest.mark.parametrize("settings", [{"norm": "rms"}, {"activation": "relu"}, {"biases": ()}])
 def test_every_choice_of_a_setting_gives_another_model(settings: dict[str, object]) -> None:
     ids = ids_of("<start>21+43=64")
     default, other = random_model(), random_model(**settings)

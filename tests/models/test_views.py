@@ -8,7 +8,7 @@ from small_models import place_window, random_model, random_problems, write
 from torch import Tensor
 
 from abacist.models.config import POSITIONS, PositionScheme
-from abacist.models.coordinates import Coordinates
+from abacist.models.coordinates import Coordinates, placed
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.models.views import ColumnTable, dense_view, windowed_view
 
@@ -75,7 +75,9 @@ def bucket(
 @each_scheme
 def test_dense_visibility_is_the_rule_for_every_pair(schemes: tuple[PositionScheme, ...]) -> None:
     coordinates = ragged_coordinates()
-    visible = dense_view(list(schemes), coordinates, coordinates).visible
+    visible = dense_view(
+        schemes, placed(schemes, coordinates), placed(schemes, coordinates)
+    ).visible
     lines, width = coordinates.index.shape
     expected = [
         [[sees(schemes, coordinates, line, q, k) for k in range(width)] for q in range(width)]
@@ -89,9 +91,9 @@ def test_dense_buckets_are_the_rule_for_every_visible_pair(
     schemes: tuple[PositionScheme, ...],
 ) -> None:
     coordinates = ragged_coordinates()
-    view = dense_view(list(schemes), coordinates, coordinates)
-    assert len(view.buckets) == len(schemes)
-    for scheme, buckets in zip(schemes, view.buckets, strict=True):
+    view = dense_view(schemes, placed(schemes, coordinates), placed(schemes, coordinates))
+    assert len(view.pairs) == len(schemes)
+    for scheme, buckets in zip(schemes, view.pairs, strict=True):
         for line, q, k in view.visible.nonzero().tolist():
             assert int(buckets[line, q, k]) == bucket(scheme, coordinates, line, q, k)
 
@@ -102,10 +104,11 @@ def test_windowed_view_holds_every_visible_key_once_and_with_its_bucket(
     schemes: tuple[PositionScheme, ...], first: int
 ) -> None:
     coordinates = ragged_coordinates()
-    dense = dense_view(list(schemes), coordinates[first:], coordinates)
+    where = placed(schemes, coordinates)
+    dense = dense_view(schemes, where[first:], where)
     values = values_tensor(schemes, coordinates)
     table = ColumnTable(values, coordinates.index >= 0)
-    view = windowed_view(list(schemes), coordinates[first:], coordinates, table)
+    view = windowed_view(schemes, where[first:], where, table)
     assert view.columns is not None
     lines, queries, _ = view.visible.shape
     for line in range(lines):
@@ -113,7 +116,7 @@ def test_windowed_view_holds_every_visible_key_once_and_with_its_bucket(
             seen = view.visible[line, query]
             columns = view.columns[line, query][seen].tolist()
             assert Counter(columns) == Counter(dense.visible[line, query].nonzero()[:, 0].tolist())
-            for windowed, paired in zip(view.buckets, dense.buckets, strict=True):
+            for windowed, paired in zip(view.pairs, dense.pairs, strict=True):
                 expected = paired[line, query, columns].tolist()
                 assert windowed[line, query][seen].tolist() == expected
 
@@ -127,8 +130,9 @@ def values_tensor(schemes: tuple[PositionScheme, ...], coordinates: Coordinates)
 def test_windowed_view_without_a_window_is_refused() -> None:
     coordinates = ragged_coordinates()
     table = ColumnTable(coordinates.place, coordinates.index >= 0)
+    schemes = POSITIONS["index-relative"]
     with pytest.raises(ValueError, match="needs a scheme with a window"):
-        windowed_view(list(POSITIONS["index-relative"]), coordinates, coordinates, table)
+        windowed_view(schemes, placed(schemes, coordinates), placed(schemes, coordinates), table)
 
 
 def found_by_hand(values: list[int], valid: list[bool], query: int, low: int, high: int) -> list:

@@ -126,6 +126,13 @@ class _NotProvable(AbacistError):
 
 def _prove(model: Transformer, task: Task, format: Format) -> Certificate:
     begin = time.perf_counter()
+    if model.config.norm_order != "pre" or model.config.query_key_norm:
+        raise _NotProvable(
+            "the size of attention scores is bounded for layers normalised before, without "
+            "normalised queries, so far. Train with --model.norm_order pre."
+        )
+    if model.config.injection == "sublayers":
+        raise _NotProvable("what is added within layers is not bounded so far.")
     obstacle = obstacle_to_finite_reach(model.config)
     if obstacle is not None:
         raise _NotProvable(f"this model's reach is not finite: {obstacle}")

@@ -20,6 +20,7 @@ class PlainFormatConfig:
     """Operands, `=`, answer: `<start>21+43=64<end>` for 12+34=46, or any other order, padding, spacing."""
 
     kind: ClassVar = "plain"
+    coordinates: ClassVar = ("index", "place")
 
     start_token: bool = True
     """Write a first token that stands in every column, so that windowed attention can see it."""
@@ -66,6 +67,7 @@ class CarryTraceFormatConfig:
     """Lines of one length, `123*  45=+501302501500000000`: behind each answer digit the carry out of its column."""
 
     kind: ClassVar = "carry-trace"
+    coordinates: ClassVar = ("index", "place")
 
     operand_width: int = 3
     """Characters for each operand; 3 makes lines of 28 characters."""
@@ -88,6 +90,7 @@ class LongDivisionFormatConfig:
     """Long division with every subtraction written out, so that each token follows from a few near ones."""
 
     kind: ClassVar = "long-division"
+    coordinates: ClassVar = ("index", "step", "row", "place")
 
     start_token: bool = True
     """Write a first token that stands in every column, row and step."""
@@ -103,6 +106,7 @@ class PartialProductsFormatConfig:
     """Multiplication by running sums, one row for each digit of the second operand."""
 
     kind: ClassVar = "partial-products"
+    coordinates: ClassVar = ("index", "row", "place")
 
     start_token: bool = True
     """Write a first token that stands in every column and row."""
@@ -118,6 +122,7 @@ class LabelsFormatConfig:
     """Labelled numbers and their labels in order: `a:821,b:9=ba<end>`."""
 
     kind: ClassVar = "labels"
+    coordinates: ClassVar = ("index", "row", "place")
 
     start_token: bool = False
     """Write a first token that stands in every column and row."""
@@ -136,6 +141,7 @@ class ParallelFormatConfig:
     """For encoders, which write all answer tokens at once, at slots behind `=` or where the prompt stands."""
 
     kind: ClassVar = "parallel"
+    coordinates: ClassVar = ("index", "place")
 
     mirrored: bool = False
     """Reverse the prompt as a whole, `=54+321` for 123+45, and write the answer over it from the left."""
@@ -152,6 +158,7 @@ class ResiduesFormatConfig:
     """One token for each residue of modular addition, as in the papers on grokking: `a b = c`."""
 
     kind: ClassVar = "residues"
+    coordinates: ClassVar = ("index",)
 
     def obstacle(self, task: TaskConfig) -> str | None:
         """Why this format cannot write a task; None if it can."""

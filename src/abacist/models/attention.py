@@ -4,42 +4,64 @@ import torch
 from torch import Tensor, nn
 
 from abacist.models.config import ModelConfig
-from abacist.models.encodings import INVISIBLE, RelativeBias
+from abacist.models.encodings import BIASING, INVISIBLE, Placement, make_bias
 from abacist.models.views import View
 
 
 class Attention(nn.Module):
-    """Queries look at the keys of a view; relative encodings add to the scores."""
+    """Queries look at the keys of a view; biasing encodings add to the scores."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.num_heads, self.head_width = config.num_heads, config.width_of_head
         inner = self.num_heads * self.head_width
-        self.query = nn.Linear(config.width, inner, bias=config.biases)
+        biases = "queries-keys-values" in config.biases
+        self.query = nn.Linear(config.width, inner, bias=biases)
         # Two projections rather than one: splitting a joint one costs a copy forth and back.
-        self.key = nn.Linear(config.width, inner, bias=config.biases)
-        self.value = nn.Linear(config.width, inner, bias=config.biases)
-        self.output = nn.Linear(inner, config.width, bias=config.biases)
+        self.key = nn.Linear(config.width, inner, bias=biases)
+        self.value = nn.Linear(config.width, inner, bias=biases)
+        self.output = nn.Linear(inner, config.width, bias="attention-output" in config.biases)
         self.relative = nn.ModuleList(
-            RelativeBias(scheme, config.num_heads)
+            make_bias(scheme, config.num_heads)
             for scheme in config.positions
-            if scheme.encoding == "relative"
+            if scheme.encoding in BIASING
         )
+        self.scale = None
+        if config.query_key_norm:
+            # Products of vectors of length 1 lie in -1 … 1; this is how sharp attention starts.
+            self.scale = nn.Parameter(torch.full((self.num_heads,), self.head_width**0.5))
+        self.length_scale = None
+        if config.length_scaling:
+            self.length_scale = nn.Parameter(torch.full((self.num_heads,), 0.4))
+        self.dropout = config.dropout
 
-    def keys_values(self, x_TBD: Tensor) -> tuple[Tensor, Tensor]:
+    def keys_values(self, x_TBD: Tensor, placement: Placement | None) -> tuple[Tensor, Tensor]:
         """Keys and values, (T, B, H, K) each."""
         heads = (self.num_heads, self.head_width)
-        return self.key(x_TBD).unflatten(-1, heads), self.value(x_TBD).unflatten(-1, heads)
+        key = self._placed(self.key(x_TBD).unflatten(-1, heads), placement)
+        return key, self.value(x_TBD).unflatten(-1, heads)
 
-    def forward(self, x_QBD: Tensor, key_TBHK: Tensor, value_TBHK: Tensor, view: View) -> Tensor:
-        """(Q, B, D)"""
+    def forward(
+        self,
+        x_QBD: Tensor,
+        key_TBHK: Tensor,
+        value_TBHK: Tensor,
+        view: View,
+        placement: Placement | None,
+    ) -> Tensor:
+        """(Q, B, D); `placement` is that of the queries."""
         query = self.query(x_QBD).unflatten(-1, (self.num_heads, self.head_width))
-        query = query * self.head_width**-0.5
+        query = self._placed(query, placement)
+        scale = self.head_width**-0.5 if self.scale is None else self.scale.unsqueeze(-1)
+        query = query * scale
+        if self.length_scale is not None:
+            query = query * self._sharpening(view, self.length_scale).to(query.dtype)
         bias = self._score_bias(view).to(query.dtype)
+        dropout = self.dropout if self.training else 0.0
         if view.columns is None:
-            mixed = _dense(query, key_TBHK, value_TBHK, bias)
+            mixed = _dense(query, key_TBHK, value_TBHK, bias, dropout)
         else:
-            mixed = _windowed(query, key_TBHK, value_TBHK, bias, view.columns)
+            mixed = _windowed(query, key_TBHK, value_TBHK, bias, view.columns, dropout)
         out: Tensor = self.output(mixed.flatten(2))
         return out
 
@@ -47,7 +69,8 @@ class Attention(nn.Module):
         """A bound on the size of any attention score, whatever the tokens; `norm` feeds this layer.
 
         A normalised vector has a length of at most the root of the width, times the largest
-        gain, plus that of the shift; products and biases are bounded by their norms.
+        gain, plus that of the shift; products and biases are bounded by their norms. For models
+        whose queries and keys are neither normalised nor added to.
         """
         parts = dict(norm.named_parameters())
         longest = self.query.in_features**0.5 * float(parts["weight"].abs().max())
@@ -59,15 +82,29 @@ class Attention(nn.Module):
             largest *= length + (0.0 if projection.bias is None else float(projection.bias.norm()))
         return largest + sum(float(table.abs().max()) for table in self.relative.parameters())
 
+    def _placed(self, x_TBHK: Tensor, placement: Placement | None) -> Tensor:
+        if placement is not None:
+            x_TBHK = placement.apply(x_TBHK)
+        if self.scale is not None:
+            x_TBHK = nn.functional.normalize(x_TBHK, dim=-1)
+        return x_TBHK
+
+    def _sharpening(self, view: View, scale_H: Tensor) -> Tensor:
+        """(Q, G, H, 1): scalable softmax, s log n for the n tokens a query sees (at least 2)."""
+        seen = view.visible.sum(dim=-1).clamp(min=2).t()
+        return (seen.unsqueeze(-1).to(scale_H.dtype).log() * scale_H).unsqueeze(-1)
+
     def _score_bias(self, view: View) -> Tensor:
         """(G, Q, S or T, H): what the position schemes add; INVISIBLE where nothing is seen."""
         mask = torch.where(view.visible, 0.0, INVISIBLE).unsqueeze(-1)
-        for relative, buckets in zip(self.relative, view.buckets, strict=True):
-            mask = mask + relative(buckets)
+        for relative, pairs in zip(self.relative, view.pairs, strict=True):
+            mask = mask + relative(pairs)
         return mask
 
 
-def _dense(query_QBHK: Tensor, key_TBHK: Tensor, value_TBHK: Tensor, bias_GQTH: Tensor) -> Tensor:
+def _dense(
+    query_QBHK: Tensor, key_TBHK: Tensor, value_TBHK: Tensor, bias_GQTH: Tensor, dropout: float
+) -> Tensor:
     (num_queries, batch, heads, _), num_keys = query_QBHK.shape, len(key_TBHK)
     # Lines and heads side by side make one batch of products, by strides alone.
     query, key, value = (
@@ -75,6 +112,8 @@ def _dense(query_QBHK: Tensor, key_TBHK: Tensor, value_TBHK: Tensor, bias_GQTH: 
     )
     scores = torch.bmm(query, key.transpose(1, 2)).view(batch, heads, num_queries, num_keys)
     pattern = (scores + bias_GQTH.permute(0, 3, 1, 2)).softmax(dim=-1)
+    if dropout:
+        pattern = nn.functional.dropout(pattern, dropout)
     mixed = torch.bmm(pattern.flatten(0, 1), value)
     return mixed.transpose(0, 1).view(num_queries, batch, heads, -1)
 
@@ -85,10 +124,13 @@ def _windowed(
     value_TBHK: Tensor,
     bias_GQSH: Tensor,
     columns_GQS: Tensor,
+    dropout: float,
 ) -> Tensor:
     columns_QSG = columns_GQS.permute(1, 2, 0)
     line = torch.arange(query_QBHK.shape[1], device=columns_GQS.device)
     keys, values = key_TBHK[columns_QSG, line], value_TBHK[columns_QSG, line]
     scores = (query_QBHK.unsqueeze(1) * keys).sum(dim=-1)
     pattern = (scores + bias_GQSH.permute(1, 2, 0, 3)).softmax(dim=1)
+    if dropout:
+        pattern = nn.functional.dropout(pattern, dropout)
     return (pattern.unsqueeze(-1) * values).sum(dim=1)

@@ -1,9 +1,11 @@
-"""One layer: attention, then an MLP, each behind a normalisation and added to the residual."""
+"""One layer: attention, then an MLP, each added to the residual and normalised."""
 
+import torch
 from torch import Tensor, nn
 
 from abacist.models.attention import Attention
 from abacist.models.config import ModelConfig
+from abacist.models.encodings import Placement
 from abacist.models.views import View
 
 
@@ -15,22 +17,29 @@ def make_norm(config: ModelConfig) -> nn.Module:
 
 
 class MLP(nn.Module):
-    """Widen, bend, narrow."""
+    """Widen, bend, narrow. Gated kinds multiply by a second map (Shazeer, arXiv 2002.05202)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.up = nn.Linear(config.width, config.mlp_width)
-        self.activation = nn.ReLU() if config.activation == "relu" else nn.GELU()
-        self.down = nn.Linear(config.mlp_width, config.width, bias=config.biases)
+        biases = "mlp-hidden" in config.biases
+        self.up = nn.Linear(config.width, config.mlp_width, bias=biases)
+        gated = config.activation in ("geglu", "swiglu")
+        self.gate = nn.Linear(config.width, config.mlp_width, bias=biases) if gated else None
+        kinds = {"relu": nn.ReLU, "gelu": nn.GELU, "geglu": nn.GELU, "swiglu": nn.SiLU}
+        self.activation = kinds[config.activation]()
+        self.down = nn.Linear(config.mlp_width, config.width, bias="mlp-output" in config.biases)
 
     def forward(self, x_TBD: Tensor) -> Tensor:
         """(T, B, D)"""
-        out: Tensor = self.down(self.activation(self.up(x_TBD)))
+        hidden = self.activation(self.up(x_TBD))
+        if self.gate is not None:
+            hidden = hidden * self.gate(x_TBD)
+        out: Tensor = self.down(hidden)
         return out
 
 
 class Block(nn.Module):
-    """Pre-normalised attention and MLP."""
+    """Attention and MLP, normalised before or after."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -38,25 +47,66 @@ class Block(nn.Module):
         self.attention = Attention(config)
         self.mlp_norm = make_norm(config)
         self.mlp = MLP(config)
+        self.is_pre_norm = config.norm_order == "pre"
+        self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, resid_TBD: Tensor, view: View, first: int = 0) -> Tensor:
+    def forward(
+        self,
+        resid_TBD: Tensor,
+        view: View,
+        placement: Placement | None = None,
+        injected_TBD: Tensor | None = None,
+        first: int = 0,
+    ) -> Tensor:
         """The residual of tokens `first` … T after this layer, (T - first, B, D).
 
-        All tokens serve as keys; only those from `first` on are carried further.
+        All tokens serve as keys; only those from `first` on are carried further. `injected` is
+        added to what goes into attention and MLP.
         """
-        normed = self.attention_norm(resid_TBD)
-        key, value = self.attention.keys_values(normed)
-        return self.carry_on(resid_TBD[first:], normed[first:], key, value, view)
+        told = self.told(resid_TBD, injected_TBD)
+        key, value = self.attention.keys_values(told, placement)
+        if first:
+            placement = None if placement is None else placement[first:]
+            injected_TBD = None if injected_TBD is None else injected_TBD[first:]
+        return self.carry_on(
+            resid_TBD[first:], told[first:], key, value, view, placement, injected_TBD
+        )
+
+    def told(self, resid_TBD: Tensor, injected_TBD: Tensor | None) -> Tensor:
+        """What goes into attention."""
+        told: Tensor = self.attention_norm(resid_TBD) if self.is_pre_norm else resid_TBD
+        return told if injected_TBD is None else told + injected_TBD
 
     def carry_on(
         self,
         resid_QBD: Tensor,
-        normed_QBD: Tensor,
+        told_QBD: Tensor,
         key_TBHK: Tensor,
         value_TBHK: Tensor,
         view: View,
+        placement: Placement | None,
+        injected_QBD: Tensor | None,
     ) -> Tensor:
         """The layer for given queries, keys and values: what cached generation shares."""
-        resid = resid_QBD + self.attention(normed_QBD, key_TBHK, value_TBHK, view)
-        out: Tensor = resid + self.mlp(self.mlp_norm(resid))
-        return out
+        found = self.attention(told_QBD, key_TBHK, value_TBHK, view, placement)
+        resid = resid_QBD + self.dropout(found)
+        if not self.is_pre_norm:
+            resid = self.attention_norm(resid)
+        told: Tensor = self.mlp_norm(resid) if self.is_pre_norm else resid
+        if injected_QBD is not None:
+            told = told + injected_QBD
+        out: Tensor = resid + self.dropout(self.mlp(told))
+        return out if self.is_pre_norm else self.mlp_norm(out)
+
+
+class Injection(nn.Module):
+    """A state and the embedded input, mixed by a trained matrix before each recurrence."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.mix = nn.Linear(2 * config.width, config.width, bias=False)
+
+    def forward(self, state_TBD: Tensor, embedded_TBD: Tensor) -> Tensor:
+        """(T, B, D)"""
+        mixed: Tensor = self.mix(torch.cat([state_TBD, embedded_TBD], dim=-1))
+        return mixed

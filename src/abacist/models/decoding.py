@@ -5,16 +5,16 @@ written right behind its line, and the cache keeps the key of token t in column 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
-from abacist.models import encodings
+from abacist.errors import ConfigurationError
 from abacist.models.block import Block
-from abacist.models.coordinates import Coordinates
+from abacist.models.coordinates import Coordinates, Placed
 from abacist.models.transformer import Transformer
-from abacist.models.views import dense_view, window_scheme, windowed_view
+from abacist.models.views import dense_view, window_number, windowed_view
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,19 @@ def generate(
     `ids_BT` holds prompts of lengths `lengths_B`, padded on the right; `coordinates_of` annotates
     whole lines (the format's one function). `on_step` is told the number of tokens written.
     """
+    if not model.is_causal:
+        raise ConfigurationError(
+            "an encoder writes all answer tokens at once and does not generate. "
+            "Train with --model.direction causal."
+        )
     batch, prompt_width = ids_BT.shape
     lines = torch.arange(batch)
     filler = 0 if end_id is None else end_id
     ids = nn.functional.pad(ids_BT, (0, max_new_tokens), value=filler)
-    prompt = coordinates_of(ids_BT)
+    told = coordinates_of(ids_BT)
     positions = torch.arange(prompt_width, dtype=torch.int32)
-    prompt = Coordinates(
-        torch.where(positions < lengths_B.unsqueeze(1), positions, -1), prompt.place
-    )
+    index = torch.where(positions < lengths_B.unsqueeze(1), positions, -1)
+    prompt = model.place(replace(told, index=index))
     cache = _Cache(model, ids, prompt, max_new_tokens)
     resid = cache.prefill(ids_BT, prompt)
     logits = model.unembed(resid[lengths_B - 1, lines].unsqueeze(0)).squeeze(1)
@@ -71,9 +75,12 @@ def generate(
         if not running.any():
             break
         width = int(lengths.max()) + 1
-        annotated = coordinates_of(ids[:, :width])
-        place = annotated.place[lines, lengths].unsqueeze(1)
-        query = Coordinates(lengths.int().unsqueeze(1), place)
+        told = coordinates_of(ids[:, :width])
+        here = model.place(replace(told, index=told.index.expand(batch, -1)))
+        query = Placed(
+            lengths.int().unsqueeze(1),
+            [values.expand(batch, -1)[lines, lengths].unsqueeze(1) for values in here.values],
+        )
         resid = cache.step(token, query, running)
         logits = model.unembed(resid).squeeze(1)
         lengths = torch.where(running, lengths + 1, lengths)
@@ -82,57 +89,80 @@ def generate(
 
 
 class _Cache:
-    """Keys, values and coordinates of all tokens so far, by column."""
+    """Keys, values and coordinates of all tokens so far, by column, for every layer of the depth."""
 
     def __init__(
-        self, model: Transformer, ids: Tensor, prompt: Coordinates, max_new_tokens: int
+        self, model: Transformer, ids: Tensor, prompt: Placed, max_new_tokens: int
     ) -> None:
         batch, width = ids.shape
         self.model, self.lines = model, torch.arange(batch)
         heads, head_width = model.config.num_heads, model.config.width_of_head
-        dtype = model.embedding.weight.dtype
-        self.keys = torch.zeros(len(model.blocks), width, batch, heads, head_width, dtype=dtype)
+        self.dtype = model.embedding.weight.dtype
+        self.keys = torch.zeros(model.depth, width, batch, heads, head_width, dtype=self.dtype)
         self.values = torch.zeros_like(self.keys)
-        pad = (0, max_new_tokens)
-        self.coordinates = Coordinates(
-            nn.functional.pad(prompt.index, pad, value=-1),
-            nn.functional.pad(prompt.place, pad, value=Coordinates.NO_PLACE),
-        )
         self.table = model.column_table(prompt, spare_rows=max_new_tokens + 2)
+        self.placed = Placed(
+            _widened(prompt.index, batch, max_new_tokens),
+            [_widened(values, batch, max_new_tokens) for values in prompt.values],
+        )
 
-    def prefill(self, ids: Tensor, prompt: Coordinates) -> Tensor:
+    def prefill(self, ids: Tensor, prompt: Placed) -> Tensor:
         """Run the prompts through the model, (T, B, D), and remember their keys and values."""
-        resid = self.model.embed(ids, prompt)
+        embedded = self.model.embed(ids, prompt)
         whole, _ = self.model.views(prompt, 0, "auto")
-        for layer, block in enumerate(self.model.blocks):
-            assert isinstance(block, Block)
-            normed = block.attention_norm(resid)
-            key, value = block.attention.keys_values(normed)
-            self.keys[layer, : ids.shape[1]] = key
-            self.values[layer, : ids.shape[1]] = value
-            resid = block.carry_on(resid, normed, key, value, whole)
-        return resid
+        placement = self.model.placement(prompt, self.dtype)
 
-    def step(self, token: Tensor, query: Coordinates, running: Tensor) -> Tensor:
+        def layer(depth: int, block: Block, resid: Tensor, injected: Tensor | None) -> Tensor:
+            told = block.told(resid, injected)
+            key, value = block.attention.keys_values(told, placement)
+            self.keys[depth, : ids.shape[1]] = key
+            self.values[depth, : ids.shape[1]] = value
+            return block.carry_on(resid, told, key, value, whole, placement, injected)
+
+        return self._through_all(embedded, layer)
+
+    def step(self, token: Tensor, query: Placed, running: Tensor) -> Tensor:
         """Append one token to every running line and run it through the model, (1, B, D)."""
         columns = query.index.squeeze(1).long()
-        self.coordinates.index[self.lines, columns] = query.index.squeeze(1)
-        self.coordinates.place[self.lines, columns] = query.place.squeeze(1)
-        schemes = self.model.relative_schemes
-        if self.table is None:
-            view = dense_view(schemes, query, self.coordinates)
+        for kept, new in zip(
+            [self.placed.index, *self.placed.values], [query.index, *query.values], strict=True
+        ):
+            kept[self.lines, columns] = new.squeeze(1)
+        schemes, number = self.model.schemes, window_number(self.model.schemes)
+        if self.table is None or number is None:
+            view = dense_view(schemes, query, self.placed)
         else:
-            window = window_scheme(schemes)
-            assert window is not None
-            values = encodings.raw(window, query).squeeze(1)
+            values = query.values[number].squeeze(1)
             self.table.append(torch.where(running, values, Coordinates.NO_PLACE), columns)
-            view = windowed_view(schemes, query, self.coordinates, self.table)
-        resid = self.model.embed(token.unsqueeze(1), query)
-        for layer, block in enumerate(self.model.blocks):
-            assert isinstance(block, Block)
-            normed = block.attention_norm(resid)
-            key, value = block.attention.keys_values(normed)
-            self.keys[layer, columns, self.lines] = key.squeeze(0)
-            self.values[layer, columns, self.lines] = value.squeeze(0)
-            resid = block.carry_on(resid, normed, self.keys[layer], self.values[layer], view)
-        return resid
+            view = windowed_view(schemes, query, self.placed, self.table)
+        embedded = self.model.embed(token.unsqueeze(1), query)
+        placement = self.model.placement(query, self.dtype)
+
+        def layer(depth: int, block: Block, resid: Tensor, injected: Tensor | None) -> Tensor:
+            told = block.told(resid, injected)
+            key, value = block.attention.keys_values(told, placement)
+            self.keys[depth, columns, self.lines] = key.squeeze(0)
+            self.values[depth, columns, self.lines] = value.squeeze(0)
+            keys, values = self.keys[depth], self.values[depth]
+            return block.carry_on(resid, told, keys, values, view, placement, injected)
+
+        return self._through_all(embedded, layer)
+
+    def _through_all(
+        self, embedded: Tensor, layer: Callable[[int, Block, Tensor, Tensor | None], Tensor]
+    ) -> Tensor:
+        state = self.model.initial_state(embedded, None)
+        depth = 0
+        for _ in range(self.model.config.recurrences):
+            state, injected = self.model.begin_round(state, embedded)
+            for block in self.model.blocks:
+                assert isinstance(block, Block)
+                state = layer(depth, block, state, injected)
+                depth += 1
+        return state
+
+
+def _widened(values: Tensor, batch: int, more: int) -> Tensor:
+    """One row for each line, with room for tokens to come."""
+    padded = nn.functional.pad(values, (0, more), value=Coordinates.NO_PLACE)
+    return padded.expand(batch, -1).clone()

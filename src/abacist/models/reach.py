@@ -10,16 +10,23 @@ def obstacle_to_finite_reach(config: ModelConfig) -> str | None:
     bounded set of others, chosen by differences of place alone, and is told nothing else.
     """
     remedy = "Train with --model.positions place-relative."
+    if config.direction != "causal":
+        return "it is an encoder, which sees all of a line. Train with --model.direction causal."
+    if config.length_scaling:
+        return (
+            "its attention grows sharper with the number of tokens. "
+            "Train with --model.length_scaling false."
+        )
     for scheme in config.positions:
-        if scheme.encoding == "learned":
+        if scheme.encoding in ("learned", "sinusoidal", "fire"):
             return (
-                f"its learned encoding tells every token its absolute {scheme.coordinate}, "
-                f"so no finite set of cases covers all lengths. {remedy}"
+                f"its {scheme.encoding} encoding tells every token its absolute "
+                f"{scheme.coordinate}, so no finite set of cases covers all lengths. {remedy}"
             )
         if scheme.coordinate == "index":
             return (
-                "its relative encoding counts tokens of the line, whose distances grow with "
-                f"the numbers. {remedy}"
+                f"its {scheme.encoding} encoding counts tokens of the line, whose distances grow "
+                f"with the numbers. {remedy}"
             )
     if not any(scheme.window for scheme in config.positions):
         return (
@@ -33,4 +40,5 @@ def reach_in_places(config: ModelConfig) -> tuple[int, int]:
     """How many places below and above a token's own can influence it through all layers."""
     windows = [scheme.window for scheme in config.positions if scheme.window is not None]
     low, high = max(w[0] for w in windows), min(w[1] for w in windows)
-    return -low * config.num_layers, high * config.num_layers
+    depth = config.num_layers * config.recurrences
+    return -low * depth, high * depth

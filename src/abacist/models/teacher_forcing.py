@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from abacist.errors import ConfigurationError
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.models.coordinates import Coordinates
 from abacist.models.transformer import Path, Transformer
@@ -47,14 +48,36 @@ def teacher_forced(
     lines: AnnotatedTokens,
     *,
     equal_lengths: bool = False,
-    offset_seed: torch.Generator | None = None,
+    seed: torch.Generator | None = None,
     path: Path = "auto",
+    recurrences: int | None = None,
+    detached: int = 0,
 ) -> Forced:
-    """Run `lines` through the model. With `equal_lengths`, all lines share their coordinates."""
-    first = int(lines.target.long().argmax(dim=1).min()) - 1
-    labels = torch.where(lines.target, lines.ids, IGNORED)[:, first + 1 :].long()
-    seen = lines[:, :-1]
-    logits = model(seen.ids, coordinates_of(seen, equal_lengths), first, offset_seed, path)
+    """Run `lines` through the model. With `equal_lengths`, all lines share their coordinates.
+
+    A decoder predicts every target from the tokens before it; an encoder is given the prompt and
+    writes the line's labels at its targets. The other arguments are those of the model.
+    """
+    first = int(lines.target.long().argmax(dim=1).min())
+    if model.is_causal:
+        first -= 1
+        labels = torch.where(lines.target, lines.ids, IGNORED)[:, first + 1 :].long()
+        lines = lines[:, :-1]
+    elif lines.labels is None:
+        raise ConfigurationError(
+            "an encoder needs a format with parallel targets. Try --format parallel."
+        )
+    else:
+        labels = torch.where(lines.target, lines.labels, IGNORED)[:, first:].long()
+    logits = model(
+        lines.ids,
+        coordinates_of(lines, equal_lengths),
+        first,
+        seed=seed,
+        path=path,
+        recurrences=recurrences,
+        detached=detached,
+    )
     return Forced(logits, labels)
 
 
@@ -64,7 +87,10 @@ def coordinates_of(lines: AnnotatedTokens, equal_lengths: bool = False) -> Coord
     Lines of equal operand lengths differ at most in padding at the very end, which a causal
     model never sees from the tokens that predict.
     """
+    row, step = lines.row, lines.step
     if equal_lengths:
         index = torch.arange(lines.ids.shape[1], dtype=torch.int32, device=lines.ids.device)
-        return Coordinates(index.unsqueeze(0), lines.place[:1])
-    return Coordinates(lines.index, lines.place)
+        row = None if row is None else row[:1]
+        step = None if step is None else step[:1]
+        return Coordinates(index.unsqueeze(0), lines.place[:1], row, step)
+    return Coordinates(lines.index, lines.place, row, step)

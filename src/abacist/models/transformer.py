@@ -1,20 +1,21 @@
-"""The transformer: embed, apply the layers, read off the next token.
+"""The transformer: embed, apply the layers, perhaps again and again, read off the next token.
 
 >>> model = Transformer(ModelConfig(), vocabulary_size=14)
 >>> logits = model(ids, coordinates, first=len_of_prompt - 1)   # answer tokens only
 """
 
+from collections.abc import Iterator
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from abacist.errors import ProblemError
-from abacist.models.block import Block, make_norm
-from abacist.models.config import ModelConfig, PositionScheme
-from abacist.models.coordinates import Coordinates
-from abacist.models.encodings import LearnedEncoding, raw, select_rows
-from abacist.models.views import ColumnTable, View, dense_view, window_scheme, windowed_view
+from abacist.errors import ConfigurationError, ProblemError
+from abacist.models.block import Block, Injection, make_norm
+from abacist.models.config import ABSOLUTE, ModelConfig, PositionScheme
+from abacist.models.coordinates import Coordinates, Placed, placed
+from abacist.models.encodings import Placement, make_vectors, rotation, select_rows
+from abacist.models.views import ColumnTable, View, dense_view, window_number, windowed_view
 
 Path = Literal["auto", "dense", "windowed"]
 
@@ -22,36 +23,49 @@ Path = Literal["auto", "dense", "windowed"]
 _WINDOWED_FROM_TOKENS = 64
 # Beyond this many, the scores of one line alone would take gigabytes.
 _LONGEST_DENSE = 8_192
+_NOISE = 0.02
 
 
 class Transformer(nn.Module):
-    """A causal decoder over tokens with coordinates."""
+    """A decoder or an encoder over tokens with coordinates."""
 
     def __init__(self, config: ModelConfig, vocabulary_size: int) -> None:
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(vocabulary_size, config.width)
+        inner = config.num_heads * config.width_of_head
         self.positions = nn.ModuleList(
-            LearnedEncoding(scheme, config.width)
+            make_vectors(scheme, config.width if scheme.added_to == "input" else inner)
             for scheme in config.positions
-            if scheme.encoding == "learned"
+            if scheme.encoding in ABSOLUTE
         )
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
-        self.final_norm = make_norm(config)
-        self.head = nn.Linear(config.width, vocabulary_size, bias=False)
+        self.injection = Injection(config) if config.injection == "linear" else None
+        self.final_norm = make_norm(config) if config.final_norm else nn.Identity()
+        self.head = nn.Linear(config.width, vocabulary_size, bias="head" in config.biases)
+        self.dropout = nn.Dropout(config.dropout)
         if config.tied_head:
             self.head.weight = self.embedding.weight
             # As a head, rows of variance 1 would make logits of the size of the root of the width.
             nn.init.normal_(self.embedding.weight, std=config.width**-0.5)
 
     @property
-    def relative_schemes(self) -> list[PositionScheme]:
-        return [s for s in self.config.positions if s.encoding == "relative"]
+    def schemes(self) -> tuple[PositionScheme, ...]:
+        return self.config.positions
+
+    @property
+    def is_causal(self) -> bool:
+        return self.config.direction == "causal"
 
     @property
     def is_windowed(self) -> bool:
         """Whether a window bounds what a token sees, so that cost grows with length, not its square."""
-        return window_scheme(self.relative_schemes) is not None
+        return window_number(self.schemes) is not None
+
+    @property
+    def depth(self) -> int:
+        """Layers that a token passes through: those there are, times how often they are run."""
+        return len(self.blocks) * self.config.recurrences
 
     @property
     def num_parameters(self) -> int:
@@ -63,32 +77,91 @@ class Transformer(nn.Module):
         ids_BT: Tensor,
         coordinates: Coordinates,
         first: int = 0,
-        offset_seed: torch.Generator | None = None,
+        seed: torch.Generator | None = None,
         path: Path = "auto",
+        recurrences: int | None = None,
+        detached: int = 0,
     ) -> Tensor:
-        """Logits of the token after each of tokens `first` … T, (B, T - first, V).
+        """Logits at each of tokens `first` … T, (B, T - first, V).
 
-        The last layer and the head are computed for those tokens only. `offset_seed` draws the
-        random offsets of learned encodings and is for training alone.
+        A decoder's speak of the token that follows, an encoder's of the answer written there. The
+        last layer and the head are computed for those tokens only. `seed` draws what training
+        leaves to chance: random offsets, subsets and initial states. `recurrences` overrides how
+        often the layers are run; the first `detached` of them pass no gradient on.
         """
-        resid = self.embed(ids_BT, coordinates, offset_seed)
-        last = len(self.blocks) - 1
-        whole, tail = self.views(coordinates, first, path)
-        for layer, block in enumerate(self.blocks):
-            resid = block(resid, tail, first) if layer == last else block(resid, whole)
-        return self.unembed(resid)
+        where = self.place(coordinates, len(ids_BT), seed)
+        embedded = self.embed(ids_BT, where)
+        whole, tail = self.views(where, first, path)
+        placement = self.placement(where, embedded.dtype)
+        rounds = self.config.recurrences if recurrences is None else recurrences
+        if rounds < 1:
+            raise ConfigurationError(f"recurrences must be 1 or more, got {rounds}.")
+        state = self.initial_state(embedded, seed)
+        for round in range(rounds):
+            with torch.set_grad_enabled(torch.is_grad_enabled() and round >= detached):
+                state, injected = self.begin_round(state, embedded)
+                for layer, block in enumerate(self.blocks):
+                    last = round == rounds - 1 and layer == len(self.blocks) - 1
+                    state = (
+                        block(state, tail, placement, injected, first)
+                        if last
+                        else block(state, whole, placement, injected)
+                    )
+        return self.unembed(state)
 
-    def embed(
-        self,
-        ids_BT: Tensor,
-        coordinates: Coordinates,
-        offset_seed: torch.Generator | None = None,
-    ) -> Tensor:
+    def place(
+        self, coordinates: Coordinates, batch: int = 1, seed: torch.Generator | None = None
+    ) -> Placed:
+        """The coordinates as this model's position schemes see them."""
+        return placed(self.schemes, coordinates, batch, seed)
+
+    def embed(self, ids_BT: Tensor, where: Placed) -> Tensor:
         """The residual stream before the first layer, (T, B, D)."""
         resid = select_rows(self.embedding.weight, ids_BT.t())
-        for encoding in self.positions:
-            resid = resid + encoding(coordinates, ids_BT.shape[0], offset_seed).transpose(0, 1)
-        return resid
+        for encoding, scheme, values in self._vectors(where):
+            if scheme.added_to == "input":
+                # What stands at padding is seen by nobody and must not fall off a table.
+                values = torch.where(where.index < 0, 0, values)
+                resid = resid + encoding(values).transpose(0, 1).to(resid.dtype)
+        out: Tensor = self.dropout(resid)
+        return out
+
+    def placement(self, where: Placed, dtype: torch.dtype) -> Placement | None:
+        """What queries and keys are told in every layer; None where that is nothing."""
+        heads = (self.config.num_heads, self.config.width_of_head)
+        added = None
+        for encoding, scheme, values in self._vectors(where):
+            if scheme.added_to == "queries-keys":
+                values = torch.where(where.index < 0, 0, values)
+                vectors = encoding(values).transpose(0, 1).unflatten(-1, heads).to(dtype)
+                added = vectors if added is None else added + vectors
+        turning = [
+            (scheme, values)
+            for scheme, values in zip(self.schemes, where.values, strict=True)
+            if scheme.encoding == "rotary"
+        ]
+        rotations = [
+            rotation(scheme, values, heads[1] // len(turning), dtype) for scheme, values in turning
+        ]
+        return Placement(added, rotations) if rotations or added is not None else None
+
+    def initial_state(self, embedded: Tensor, seed: torch.Generator | None) -> Tensor:
+        """What the first recurrence starts from, (T, B, D)."""
+        if self.config.initial_state == "input":
+            return embedded
+        if seed is None:
+            return torch.zeros_like(embedded)
+        noise = torch.randn(embedded.shape, generator=seed) * _NOISE
+        return noise.to(embedded)
+
+    def begin_round(self, state: Tensor, embedded: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The state a recurrence starts with, and what is added within its layers."""
+        kind = self.config.injection
+        if kind == "add":
+            return state + embedded, None
+        if self.injection is not None:
+            return self.injection(state, embedded), None
+        return state, embedded if kind == "sublayers" else None
 
     def unembed(self, resid_TBD: Tensor) -> Tensor:
         """Logits (B, T, V) from the residual stream after the last layer."""
@@ -96,41 +169,53 @@ class Transformer(nn.Module):
         # Stored class by class, so that the softmax of the loss runs along whole vectors
         # instead of rows of a dozen numbers.
         logits_VN = self.head.weight @ normed.flatten(0, 1).t()
+        if self.head.bias is not None:
+            logits_VN = logits_VN + self.head.bias.unsqueeze(1)
         logits: Tensor = logits_VN.view(-1, *normed.shape[:2]).permute(2, 1, 0)
         return logits
 
     def visibility(self, coordinates: Coordinates) -> list[Tensor]:
-        """Which token sees which in each layer: L tensors, bool (G, T, T), query by key."""
-        visible = dense_view(self.relative_schemes, coordinates, coordinates).visible
-        return [visible] * len(self.blocks)
+        """Which token sees which in each layer: bool (G, T, T), query by key, for all of `depth`."""
+        where = self.place(coordinates)
+        visible = dense_view(self.schemes, where, where, self.is_causal).visible
+        return [visible] * self.depth
 
-    def column_table(self, coordinates: Coordinates, spare_rows: int = 0) -> ColumnTable | None:
+    def column_table(self, where: Placed, spare_rows: int = 0) -> ColumnTable | None:
         """What windowed views of these lines are found with; None for a model without a window."""
-        window = window_scheme(self.relative_schemes)
-        if window is None:
+        number = window_number(self.schemes)
+        if number is None:
             return None
-        return ColumnTable(raw(window, coordinates), coordinates.index >= 0, spare_rows)
+        return ColumnTable(where.values[number], where.index >= 0, spare_rows)
 
-    def views(self, coordinates: Coordinates, first: int, path: Path) -> tuple[View, View]:
+    def views(self, where: Placed, first: int, path: Path) -> tuple[View, View]:
         """The views of all queries and of those from `first` on."""
-        schemes = self.relative_schemes
         if path == "auto":
-            long = coordinates.num_tokens >= _WINDOWED_FROM_TOKENS
+            long = where.num_tokens >= _WINDOWED_FROM_TOKENS
             path = "windowed" if long and self.is_windowed else "dense"
-        tail = coordinates[first:]
+        tail = where[first:]
+        only = self.depth == 1
         if path == "dense":
-            if coordinates.num_tokens > _LONGEST_DENSE:
+            if where.num_tokens > _LONGEST_DENSE:
                 raise ProblemError(
-                    f"a line of {coordinates.num_tokens:,} tokens is too long for a model without "
+                    f"a line of {where.num_tokens:,} tokens is too long for a model without "
                     f"a window, which pairs all tokens with all: at most {_LONGEST_DENSE:,}. "
                     "Type a shorter problem, or train with --model.positions place-relative."
                 )
-            view = dense_view(schemes, tail, coordinates)
-            whole = dense_view(schemes, coordinates, coordinates) if len(self.blocks) > 1 else view
-            return whole, view
-        table = self.column_table(coordinates)
+            view = dense_view(self.schemes, tail, where, self.is_causal)
+            return view if only else dense_view(self.schemes, where, where, self.is_causal), view
+        table = self.column_table(where)
         assert table is not None, "a windowed path needs a window"
-        view = windowed_view(schemes, tail, coordinates, table)
-        if len(self.blocks) == 1:
+        view = windowed_view(self.schemes, tail, where, table, self.is_causal)
+        if only:
             return view, view
-        return windowed_view(schemes, coordinates, coordinates, table), view
+        return windowed_view(self.schemes, where, where, table, self.is_causal), view
+
+    def _vectors(self, where: Placed) -> Iterator[tuple[nn.Module, PositionScheme, Tensor]]:
+        """The encodings that have a vector for each coordinate, with their schemes and values."""
+        absolute = [
+            (scheme, values)
+            for scheme, values in zip(self.schemes, where.values, strict=True)
+            if scheme.encoding in ABSOLUTE
+        ]
+        for encoding, (scheme, values) in zip(self.positions, absolute, strict=True):
+            yield encoding, scheme, values

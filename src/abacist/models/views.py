@@ -12,7 +12,7 @@ from torch import Tensor
 
 from abacist.models import encodings
 from abacist.models.config import PositionScheme
-from abacist.models.coordinates import Coordinates
+from abacist.models.coordinates import Coordinates, Placed
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class View:
     """int64 (G, Q, S): the key columns of a windowed view; None pairs a query with all T."""
     visible: Tensor
     """bool (G, Q, S or T): whether the pair attends."""
-    buckets: list[Tensor]
-    """One int64 (G, Q, S or T) for each relative scheme."""
+    pairs: list[Tensor]
+    """For each scheme that biases scores, (G, Q, S or T, …): what its bias is a function of."""
 
 
 class ColumnTable:
@@ -88,52 +88,65 @@ class ColumnTable:
             self.everywhere = torch.cat([self.everywhere, column], dim=1)
 
 
-def dense_view(schemes: list[PositionScheme], query: Coordinates, key: Coordinates) -> View:
+def dense_view(
+    schemes: tuple[PositionScheme, ...], query: Placed, key: Placed, causal: bool = True
+) -> View:
     """Every query paired with every key."""
     query_index, key_index = query.index.unsqueeze(-1), key.index.unsqueeze(-2)
-    visible = (key_index <= query_index) & (key_index >= 0)
-    buckets = []
-    for scheme in schemes:
-        query_values = encodings.raw(scheme, query).unsqueeze(-1)
-        key_values = encodings.raw(scheme, key).unsqueeze(-2)
+    visible = key_index >= 0
+    if causal:
+        visible = visible & (key_index <= query_index)
+    visible = visible.expand(-1, query.num_tokens, -1)
+    pairs = []
+    for scheme, query_values, key_values in zip(schemes, query.values, key.values, strict=True):
+        query_values, key_values = query_values.unsqueeze(-1), key_values.unsqueeze(-2)
         inside = encodings.inside_window(scheme, query_values, key_values)
         if inside is not None:
             visible = visible & (inside | (key_index == query_index))
-        buckets.append(encodings.buckets(scheme, query_values, key_values))
-    return View(None, visible, buckets)
+        if scheme.encoding in encodings.BIASING:
+            pairs.append(encodings.features(scheme, query_values, key_values, causal))
+    return View(None, visible, pairs)
 
 
 def windowed_view(
-    schemes: list[PositionScheme], query: Coordinates, key: Coordinates, table: ColumnTable
+    schemes: tuple[PositionScheme, ...],
+    query: Placed,
+    key: Placed,
+    table: ColumnTable,
+    causal: bool = True,
 ) -> View:
     """Every query paired with the keys that the first windowed scheme lets it see.
 
     Key columns must be key indices, as they are wherever lines are padded on the right.
     """
-    window = window_scheme(schemes)
-    if window is None or window.window is None:
+    number = window_number(schemes)
+    if number is None:
         raise ValueError("a windowed view needs a scheme with a window")
-    query_values = encodings.raw(window, query)
-    columns = table.find(query_values, *window.window)
+    window = schemes[number].window
+    assert window is not None
+    columns = table.find(query.values[number], *window)
     # A window holds difference 0, so a query with a place finds itself; one without does not.
-    own = torch.where(query_values == Coordinates.NO_PLACE, query.index, -1)
+    own = torch.where(query.values[number] == Coordinates.NO_PLACE, query.index, -1)
     columns = torch.cat([columns, own.unsqueeze(-1)], dim=2)
     query_index = query.index.unsqueeze(-1)
-    visible = (columns >= 0) & (columns <= query_index)
+    visible = columns >= 0
+    if causal:
+        visible = visible & (columns <= query_index)
     columns = columns.clamp(min=0)
-    buckets = []
-    for scheme in schemes:
-        values = encodings.raw(scheme, key).unsqueeze(1).expand(-1, columns.shape[1], -1)
-        key_values = values.gather(2, columns)
-        scheme_query = encodings.raw(scheme, query).unsqueeze(-1)
-        if scheme is not window:
-            inside = encodings.inside_window(scheme, scheme_query, key_values)
+    pairs = []
+    for other, scheme in enumerate(schemes):
+        values = key.values[other].unsqueeze(1)
+        key_values = values.expand(columns.shape[0], columns.shape[1], -1).gather(2, columns)
+        query_values = query.values[other].unsqueeze(-1)
+        if other != number:
+            inside = encodings.inside_window(scheme, query_values, key_values)
             if inside is not None:
                 visible = visible & (inside | (columns == query_index))
-        buckets.append(encodings.buckets(scheme, scheme_query, key_values))
-    return View(columns, visible, buckets)
+        if scheme.encoding in encodings.BIASING:
+            pairs.append(encodings.features(scheme, query_values, key_values, causal))
+    return View(columns, visible, pairs)
 
 
-def window_scheme(schemes: list[PositionScheme]) -> PositionScheme | None:
-    """The scheme whose window bounds what a query can see, if there is one."""
-    return next((scheme for scheme in schemes if scheme.window is not None), None)
+def window_number(schemes: tuple[PositionScheme, ...]) -> int | None:
+    """Which scheme's window bounds what a query can see; None if no scheme has one."""
+    return next((i for i, scheme in enumerate(schemes) if scheme.window is not None), None)

@@ -50,7 +50,7 @@ def add_tiny() -> Recipe:
             head_width=2,
             mlp_width=16,
             norm="rms",
-            biases=False,
+            biases=("mlp-hidden",),
             positions=POSITIONS["place-relative"],
         ),
         training=TrainingConfig(

@@ -18,7 +18,6 @@ from abacist.errors import CheckpointError, ConfigurationError, RunError
 from abacist.evaluation.certificate import Certificate, prove
 from abacist.evaluation.scorecard import Scorecard, score
 from abacist.evaluation.solving import Solution, solve
-from abacist.formats.config import ParallelFormatConfig
 from abacist.formats.format import Format, build_format
 from abacist.models.transformer import Transformer
 from abacist.recipes.recipe import Recipe
@@ -121,10 +120,27 @@ def build_problems(recipe: Recipe) -> tuple[Task, Format]:
 
 def build_model(recipe: Recipe) -> Transformer:
     """An untrained model; its weights depend on torch's global seed."""
-    if isinstance(recipe.format, ParallelFormatConfig):
+    parallel, causal = recipe.format.kind == "parallel", recipe.model.direction == "causal"
+    if parallel and causal:
         raise ConfigurationError(
             "the parallel format is for encoders and this model is a causal decoder. "
-            "Try --format reversed."
+            "Try --model.direction both, or --format reversed."
+        )
+    if not parallel and not causal:
+        raise ConfigurationError(
+            "an encoder writes all answer tokens at once and needs a format with parallel "
+            "targets. Try --format parallel, or --model.direction causal."
+        )
+    for number, scheme in enumerate(recipe.model.positions):
+        if scheme.coordinate not in recipe.format.coordinates:
+            raise ConfigurationError(
+                f"the {recipe.format.kind} format gives tokens no {scheme.coordinate}. "
+                f"Try --model.positions.{number}.coordinate {recipe.format.coordinates[-1]}."
+            )
+    if recipe.training.progressive_loss != "none" and recipe.model.recurrences == 1:
+        raise ConfigurationError(
+            "a progressive loss is for looped models and this one runs once. "
+            "Try --training.progressive_loss none, or --model.recurrences 8."
         )
     _, format = build_problems(recipe)
     return Transformer(recipe.model, len(format.vocabulary))

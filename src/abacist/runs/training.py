@@ -167,7 +167,14 @@ def _stream(task: Task, format: Format, recipe: Recipe, seed: int) -> TrainingSt
 def _validation(run: Run) -> Callable[[], Proportion]:
     """Exact match on one fixed sample of the validation split."""
     problems = _validation_problems(run.task, run.recipe, run.seed)
-    return lambda: exact_match(run.model, run.task, run.format, problems).proportion
+
+    def validate() -> Proportion:
+        run.model.eval()
+        proportion = exact_match(run.model, run.task, run.format, problems).proportion
+        run.model.train()
+        return proportion
+
+    return validate
 
 
 def _validation_problems(task: Task, recipe: Recipe, seed: int) -> Problems:

@@ -1,6 +1,7 @@
 """Settings of training. Imports no torch."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from abacist.errors import ConfigurationError, check_between
 
@@ -27,6 +28,10 @@ class TrainingConfig:
     """AdamW's decay of the mean square gradient."""
     weight_decay: float = 0.01
     """Decoupled weight decay (arXiv 1711.05101)."""
+    progressive_loss: Literal["none", "fewer", "detached"] = "none"
+    """Looped models: mix in the loss after a random, smaller number of loops, or of some loops without gradient."""
+    progressive_weight: float = 0.5
+    """Share of that loss, 0…1."""
     clip_norm: float = 1.0
     """Gradients are scaled down to at most this norm."""
     validate_every: int = 250
@@ -49,6 +54,7 @@ class TrainingConfig:
         check_between("training.final_fraction", self.final_fraction, 0, 1, 0.05)
         check_between("training.beta1", self.beta1, 0, 0.9999, 0.9)
         check_between("training.beta2", self.beta2, 0, 0.999999, 0.98)
+        check_between("training.progressive_weight", self.progressive_weight, 0, 1, 0.5)
         check_between("training.weight_decay", self.weight_decay, 0, 10, 0.01)
         check_between("training.validate_every", self.validate_every, 1, 100_000_000, 250)
         check_between("training.validation_problems", self.validation_problems, 1, 10_000_000, 1000)

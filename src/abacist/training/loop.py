@@ -79,6 +79,7 @@ def train(
     """
     observer.on_start(model.num_parameters, torch.get_num_threads(), start.step)
     begin = time.perf_counter() - start.seconds
+    model.train()
     losses: list[float] = []
     record_begin, step = time.perf_counter(), start.step
     with _ctrl_c() as asked_to_stop:
