@@ -24,6 +24,7 @@ COMMANDS = {
     "score": "exact match by number of digits, with intervals",
     "prove": "certify that a model is right on problems of every length",
     "data": "show, export or check the problems of a recipe",
+    "model": "parameters and multiply-adds of a recipe's model, by component",
     "recipes": "list the recipes, or show one with all its settings",
 }
 

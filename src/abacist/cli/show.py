@@ -16,6 +16,7 @@ from abacist.evaluation.scorecard import Scorecard
 from abacist.evaluation.solving import Solution
 from abacist.formats.annotated import EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.intervals import percent
+from abacist.models.sizes import Component
 from abacist.vocabulary import Vocabulary
 
 _LONGEST_SHOWN = 60
@@ -135,6 +136,26 @@ def annotated(lines: AnnotatedTokens, row: int, vocabulary: Vocabulary, columns:
         begin = end
         text.append("\n" if begin < count else "")
     return text
+
+
+def components(parts: list[Component], tokens: int, predicting: int) -> Table:
+    """Parts of a model with what they cost."""
+    table = Table(
+        title=f"For lines of {tokens} tokens, {predicting} of them predicted (means of training)",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+    )
+    for name in ("component", "shape", "times", "parameters", "multiply-adds"):
+        table.add_column(name, justify="left" if name in ("component", "shape") else "right")
+    for part in parts:
+        table.add_row(
+            part.name,
+            part.shape,
+            f"{part.count}",
+            f"{part.parameters:,}",
+            f"{part.multiply_adds:,}" if part.multiply_adds else "–",
+        )
+    return table
 
 
 def histogram(title: str, counts: Mapping[int, int]) -> Table:

@@ -1,7 +1,10 @@
-"""Solving problems for real: the model writes the answer token by token."""
+"""Solving problems for real: a decoder writes the answer token by token, an encoder at once."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+
+import torch
+from torch import Tensor
 
 from abacist.evaluation.exact_match import batches_by_length, line_lengths
 from abacist.formats.format import Format
@@ -50,7 +53,7 @@ def solve(
     problems: Problems,
     on_step: Callable[[int, int], None] | None = None,
 ) -> list[Solution]:
-    """Generate the answers of all problems, batched by length, with a key-value cache.
+    """Let the model write the answers of all problems, batched by length.
 
     `on_step` is told the number of problems finished before this batch and the number of tokens
     written in it.
@@ -65,25 +68,69 @@ def solve(
     sizes = line_lengths(format, problems)
     for rows in batches_by_length(sizes, quadratic=not model.is_windowed):
         batch = problems[rows]
-        prompt = format.prompt(batch)
-        generated = generate(
-            model,
-            prompt.ids,
-            prompt.lengths,
-            max_new_tokens=int(format.target_lengths(batch).max()),
-            end_id=format.end_id,
-            coordinates_of=lambda ids: coordinates_of(format.annotate(ids)),
-            on_step=report,
+        written = (
+            _generated(model, format, batch, report)
+            if model.is_causal
+            else _written_at_once(model, format, batch)
         )
-        for row, problem, answer, ended, expected, margin in zip(
+        for row, problem, answer, expected, margin in zip(
             rows.tolist(),
             task.expressions(batch),
-            format.read(generated.ids),
-            generated.ended.tolist(),
+            written.answers,
             task.answer(batch).texts(),
-            generated.margins.amin(dim=1).tolist(),
+            written.margins_B.tolist(),
             strict=True,
         ):
-            solutions[row] = Solution(problem, answer if ended else None, expected, margin)
+            solutions[row] = Solution(problem, answer, expected, margin)
         done += len(rows)
     return [solution for solution in solutions if solution is not None]
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What a model wrote for a batch."""
+
+    answers: list[str | None]
+    margins_B: Tensor
+    """The smallest margin between a token written and the runner-up."""
+
+
+def _generated(
+    model: Transformer, format: Format, problems: Problems, on_step: Callable[[int], None]
+) -> _Written:
+    """By a decoder, token by token."""
+    prompt = format.prompt(problems)
+    generated = generate(
+        model,
+        prompt.ids,
+        prompt.lengths,
+        max_new_tokens=int(format.target_lengths(problems).max()),
+        end_id=format.end_id,
+        coordinates_of=lambda ids: coordinates_of(format.annotate(ids)),
+        on_step=on_step,
+    )
+    answers = [
+        answer if ended else None
+        for answer, ended in zip(format.read(generated.ids), generated.ended.tolist(), strict=True)
+    ]
+    return _Written(answers, generated.margins.amin(dim=1))
+
+
+@torch.no_grad()
+def _written_at_once(model: Transformer, format: Format, problems: Problems) -> _Written:
+    """By an encoder, all tokens in one pass."""
+    prompt = format.prompt(problems)
+    top = model(prompt.ids, coordinates_of(prompt)).topk(2, dim=-1)
+    # The targets of a line follow each other; shorter lines have fewer, and read end tokens there.
+    counts = prompt.target.sum(dim=1, keepdim=True)
+    columns = torch.arange(int(counts.max()))
+    at = (prompt.target.long().argmax(dim=1, keepdim=True) + columns).clamp(
+        max=prompt.ids.shape[1] - 1
+    )
+    assert format.end_id is not None
+    written = torch.where(columns < counts, top.indices[..., 0].gather(1, at), format.end_id)
+    margins = (top.values[..., 0] - top.values[..., 1]).gather(1, at)
+    # What comes behind the end token is not looked at.
+    before = (written == format.end_id).long().cumsum(dim=1) <= (written == format.end_id).long()
+    margins = margins.masked_fill(~(before & (columns < counts)), torch.inf)
+    return _Written(format.read(written), margins.amin(dim=1).double())

@@ -1,0 +1,61 @@
+"""`abacist model`: what the model of a recipe consists of."""
+
+import json
+from dataclasses import asdict
+
+from abacist import recipes
+from abacist.cli.arguments import Parser, split_off_settings
+from abacist.configuration import override, to_json
+
+_SAMPLE = 1_000
+
+
+def run(arguments: list[str]) -> int:
+    """Exit code 0."""
+    changes, options = split_off_settings(arguments)
+    parser = Parser(
+        "model",
+        "Parameters and multiply-adds of a recipe's model, by component.",
+        "Settings of the recipe may be added, such as --model.width 64 or --model.positions rope.",
+    )
+    parser.add_argument("recipe", metavar="RECIPE", help="a name from abacist recipes")
+    parser.add_json()
+    parsed = parser.parse(options)
+    recipe = override(recipes.find(parsed.recipe), changes)
+
+    from abacist import seeds
+    from abacist.models.sizes import components
+    from abacist.runs.run import build_model, build_problems
+
+    task, format = build_problems(recipe)
+    model = build_model(recipe)
+    generator = seeds.generator(0, "model")
+    problems = task.draw(task.draw_shapes(_SAMPLE, generator), generator)
+    lines = format.write(problems, task.answer(problems))
+    tokens = round(float(lines.lengths.double().mean()))
+    predicting = round(float(lines.target.sum(dim=1).double().mean()))
+    vocabulary = len(format.vocabulary)
+    parts = components(recipe.model, vocabulary, tokens, predicting)
+    total = sum(part.parameters for part in parts)
+    if total != model.num_parameters:
+        raise AssertionError(f"{total} by formula, {model.num_parameters} trained")
+    work = sum(part.multiply_adds for part in parts)
+    if parsed.json:
+        data = {
+            "recipe": recipe.name,
+            "parameters": total,
+            "multiply_adds": work,
+            "vocabulary": vocabulary,
+            "tokens": tokens,
+            "predicted_tokens": predicting,
+            "components": [asdict(part) for part in parts],
+            "model": to_json(recipe.model),
+        }
+        print(json.dumps(data))
+        return 0
+    from abacist.cli import show
+
+    console = show.console()
+    console.print(show.components(parts, tokens, predicting))
+    console.print(f"{total:,} parameters, {work:,} multiply-adds a problem")
+    return 0
