@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from abacist.cli import COMMANDS
 from abacist.formats.config import FORMATS
 from abacist.formats.format import build_format
+from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.recipes import RECIPES, find
 from abacist.runs.run import build_model
 from abacist.tasks.config import TASKS, ArithmeticConfig
@@ -122,3 +124,15 @@ def test_the_line_of_a_format_is_written_so(name, task, problem):
     format = build_format(FORMATS[name], task)
     lines = format.write(problems, build_task(task).answer(problems))
     assert format.vocabulary.text(lines.ids[0].tolist()) == shown
+
+
+def test_every_position_scheme_and_its_fields_have_their_rows():
+    text = (ROOT / "docs" / "models.md").read_text()
+    assert re.findall(r"^\| `([\w-]+)` \| .+ \| .+ \|$", text, flags=re.MULTILINE) == list(
+        POSITIONS
+    )
+    for field in fields(PositionScheme):
+        assert f"`{field.name}`" in text, field.name
+    for field in fields(ModelConfig):
+        sizes = ("width", "num_heads", "mlp_width", "positions")
+        assert f"`model.{field.name}`" in text or field.name in sizes, field.name

@@ -1,0 +1,184 @@
+"""`abacist model`: what a model consists of, checked against the models of published documents."""
+
+import json
+
+import pytest
+
+from abacist.cli import main
+from abacist.models.config import ModelConfig, PositionScheme
+from abacist.models.sizes import components, num_parameters
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main(list(arguments))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def index(num_positions: int, **settings: object) -> tuple[PositionScheme, ...]:
+    scheme = PositionScheme(
+        encoding="learned", coordinate="index", num_positions=num_positions, **settings
+    )
+    return (scheme,)
+
+
+MLP = ("mlp-hidden", "mlp-output")
+LINEAR = ("queries-keys-values", "attention-output", *MLP)
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "parameters", "config"),
+    [
+        pytest.param(
+            14,
+            17_760,
+            ModelConfig(
+                num_layers=2, mlp_width=64, biases=MLP, tied_head=True, positions=index(13)
+            ),
+            id="three digits",
+        ),
+        pytest.param(
+            14,
+            104_206,
+            ModelConfig(
+                direction="both",
+                width=64,
+                num_heads=2,
+                mlp_width=256,
+                num_layers=2,
+                activation="relu",
+                dropout=0.1,
+                biases=("attention-output", *MLP, "head"),
+                positions=index(42),
+            ),
+            id="parallel encoder",
+        ),
+        pytest.param(
+            14,
+            71_438,
+            ModelConfig(
+                direction="both",
+                width=64,
+                num_heads=2,
+                num_layers=2,
+                activation="relu",
+                norm_order="post",
+                final_norm=False,
+                biases=(*LINEAR, "head"),
+                positions=index(42),
+            ),
+            id="parallel encoder of torch",
+        ),
+        pytest.param(
+            13,
+            926_080,
+            ModelConfig(
+                width=128, mlp_width=512, num_layers=4, tied_head=True, positions=index(1_024)
+            ),
+            id="four digits with spaces",
+        ),
+        pytest.param(
+            17,
+            10_650_624,
+            ModelConfig(
+                width=384,
+                num_heads=6,
+                mlp_width=1_536,
+                num_layers=6,
+                biases=(),
+                positions=index(28),
+            ),
+            id="five operations",
+        ),
+        pytest.param(
+            15,
+            8_954_895,
+            ModelConfig(
+                width=1_024,
+                num_heads=16,
+                mlp_width=2_048,
+                recurrences=16,
+                injection="sublayers",
+                final_norm=False,
+                biases=(*LINEAR, "head"),
+                positions=index(512, added_to="queries-keys"),
+            ),
+            id="looped, of a blog post",
+        ),
+    ],
+)
+def test_models_of_published_documents_have_as_many_parameters_as_they_say(
+    vocabulary, parameters, config
+):
+    assert num_parameters(config, vocabulary) == parameters
+
+
+def test_a_layer_of_the_abacus_paper_has_7_344_128_parameters():
+    """16 layers less 1 differ by 110.2 M in the paper's 122.3 M and 12.1 M."""
+
+    def model(layers: int) -> int:
+        config = ModelConfig(
+            width=1_024,
+            num_heads=16,
+            mlp_width=1_024,
+            num_layers=layers,
+            activation="geglu",
+            biases=(),
+            norm_order="post",
+        )
+        return num_parameters(config, 32)
+
+    relative = 3 * 16
+    assert model(16) - model(1) == 15 * (7_344_128 + relative)
+
+
+def test_the_table_adds_up_and_json_has_the_total(run):
+    code, out, _ = run("model", "add", "--json")
+    data = json.loads(out)
+    assert code == 0
+    assert data["parameters"] == 13_676
+    assert data["parameters"] == sum(part["parameters"] for part in data["components"])
+    assert data["multiply_adds"] == sum(part["multiply_adds"] for part in data["components"])
+    assert "13,676 parameters" in run("model", "add")[1]
+
+
+def test_settings_change_the_model_that_is_counted(run):
+    out = run("model", "add", "--model.num_layers", "3", "--model.positions", "fire", "--json")[1]
+    data = json.loads(out)
+    assert any(part["name"] == "fire bias over index" for part in data["components"])
+    assert data["model"]["num_layers"] == 3
+
+
+def test_multiply_adds_are_those_of_the_products():
+    config = ModelConfig(width=8, num_heads=2, mlp_width=16, num_layers=2, recurrences=3)
+    by_name = {part.name: part.multiply_adds for part in components(config, 10, 7, 2)}
+    carried = 5 * 7 + 2
+    assert by_name["queries, keys, values"] == (2 * 6 * 7 + carried) * 8 * 8
+    assert by_name["scores and mixing"] == 2 * carried * 7 * 8
+    assert by_name["attention output"] == carried * 8 * 8
+    assert by_name["MLP"] == carried * 2 * 8 * 16
+    assert by_name["head"] == 2 * 8 * 10
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["--model.positions", "rope", "--model.head_width", "5"], "Try --model.head_width 6."),
+        (["--model.recurrences", "0"], "model.recurrences must be 1 to 1,024, got 0"),
+        (["--model.positions.0.coordinate", "row"], "the plain format gives tokens no row"),
+        (["--model.direction", "both"], "Try --format parallel"),
+        (["--model.positions.0.offset", "batch"], "a random offset changes nothing"),
+        (["--training.progressive_loss", "fewer"], "a progressive loss is for looped models"),
+        (["--model.initial_state", "noise"], "Try --model.injection add."),
+        (["--model.positions", "rotary"], "model.positions must be one of place-relative"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(run, settings, said):
+    code, out, error = run("model", "add", *settings)
+    assert (code, out) == (2, "")
+    assert said in error
+    assert error.count("\n") == 1
