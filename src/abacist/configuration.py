@@ -40,9 +40,12 @@ class Setting:
 
     def allowed(self) -> str:
         """What may be typed, in words."""
-        if self.named_values is not None:
-            return "one of " + ", ".join(self.named_values)
-        return _allowed(self.annotation)
+        if self.named_values is None:
+            return _allowed(self.annotation)
+        names = "one of " + ", ".join(self.named_values)
+        if _holds_dataclasses(self.annotation):
+            return names
+        return f"{names}, or {_allowed(self.annotation)}"
 
     @property
     def typed(self) -> str:
@@ -175,7 +178,7 @@ def _replace(value: Any, tree: Mapping[str, Any], wholes: Mapping[str, Any], pre
     """`value` with the whole values and then the leaves of `tree` put in, each class built once."""
     if isinstance(value, tuple):
         return tuple(
-            _replace(item, tree.get(str(i), {}), wholes, f"{prefix}{i}.")
+            _replace_item(item, tree.get(str(i), {}), wholes, prefix, i)
             for i, item in enumerate(value)
         )
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
@@ -190,11 +193,22 @@ def _replace(value: Any, tree: Mapping[str, Any], wholes: Mapping[str, Any], pre
     return dataclasses.replace(value, **new)
 
 
+def _replace_item(
+    item: Any, tree: Mapping[str, Any], wholes: Mapping[str, Any], prefix: str, number: int
+) -> Any:
+    """One item of a tuple. It does not know its number, and calls itself number 0 when it complains."""
+    try:
+        return _replace(item, tree, wholes, f"{prefix}{number}.")
+    except ConfigurationError as error:
+        message = str(error).replace(f"{prefix}0.", f"{prefix}{number}.")
+        raise ConfigurationError(message) from error
+
+
 def _parse(setting: Setting, text: str) -> Any:
     if setting.named_values is not None and text in setting.named_values:
         return setting.named_values[text]
     try:
-        if setting.named_values is not None:
+        if setting.named_values is not None and _holds_dataclasses(setting.annotation):
             raise ValueError
         return _parse_as(setting.annotation, text)
     except ValueError:
@@ -245,6 +259,12 @@ def _allowed(annotation: Any) -> str:
     return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}.get(
         annotation, "a value"
     )
+
+
+def _holds_dataclasses(annotation: Any) -> bool:
+    """Whether values of a type are or contain configurations, which cannot be typed in one word."""
+    inner = typing.get_args(annotation)
+    return dataclasses.is_dataclass(annotation) or any(map(_holds_dataclasses, inner))
 
 
 def _is_tuple_of_dataclasses(value: Any) -> bool:

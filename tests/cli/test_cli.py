@@ -217,7 +217,7 @@ def test_train_resumes(run, tmp_path, quick_settings):
         (["train", "--model.width"], "needs a value"),
         (["train", "--model.width", "wide"], "must be a whole number, got 'wide'"),
         (["train", "--model.activation", "tanh"], "one of relu, gelu"),
-        (["train", "--model.positions", "rope"], "one of place-relative"),
+        (["train", "--model.positions", "ropes"], "one of place-relative"),
         (["train", "--model.positions.0.offset", "sample"], "changes nothing"),
         (["train", "--task.max_digits", "0"], "must be 1 to 1,000,000, got 0"),
         (["train", "--task.min_digits", "11"], "must be 1 to 10, got 11"),

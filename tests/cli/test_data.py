@@ -219,7 +219,7 @@ def test_a_split_without_problems_is_refused_before_anything_is_written(run, tmp
 def test_an_encoders_format_is_refused_by_a_decoder(run, tmp_path):
     code, _, error = run("train", "add", "--format", "parallel", "--out", str(tmp_path / "run"))
     assert code == 2
-    assert "Try --format reversed." in error
+    assert "Try --model.direction both, or --format reversed." in error
 
 
 def test_every_problem_of_a_space_is_exported_once_with_its_split(run, tmp_path):

@@ -1,45 +1,39 @@
+from collections.abc import Callable
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naturals import complementary_naturals, divisions, naturals, near_naturals
 from torch import Tensor
 
 from abacist.tasks import digits
 from abacist.tasks.problems import Problems
 
 
-@st.composite
-def operands(draw: st.DrawFn, longest: int = 1_000) -> int:
-    """Integers of every length alike, digits often 0, 4, 5 or 9, so that carries run far."""
-    length = draw(st.integers(1, 12) | st.integers(1, longest))
-    alphabet = draw(st.sampled_from(["0123456789", "09", "045", "89", "9"]))
-    return int(draw(st.text(alphabet, min_size=length, max_size=length)))
-
-
-@st.composite
-def complementary_operands(draw: st.DrawFn) -> tuple[int, int]:
-    """Two numbers whose columns add up to 9 except for a few: the longest carry chains."""
-    a = draw(operands(longest=200))
-    width = len(str(a))
-    b = 10**width - 1 - a
-    changed = draw(st.lists(st.integers(0, width - 1), max_size=3))
-    for column in changed:
-        b = max(0, b + draw(st.sampled_from([-1, 1])) * 10**column)
-    return a, b
-
-
 def integers(digits_BW: Tensor) -> list[int]:
     return [int("".join(map(str, reversed(row)))) for row in digits_BW.tolist()]
 
 
-def add(pairs: list[tuple[int, int]]) -> tuple[Tensor, Tensor]:
+def operands(pairs: list[tuple[int, int]]) -> tuple[Tensor, Tensor]:
+    """Digits of the first and of the second numbers, equally wide."""
     problems = Problems.from_integers(list(pairs))
-    return digits.add(problems.operand(0).digits_BW, problems.operand(1).digits_BW)
+    return problems.operand(0).digits_BW, problems.operand(1).digits_BW
+
+
+def divide(pairs: list[tuple[int, int]]) -> digits.LongDivision:
+    """The division of dividends by divisors that are only as wide as the longest of them."""
+    dividends, divisors = operands(pairs)
+    return digits.divide(dividends, divisors[:, : max(len(str(b)) for _, b in pairs)])
+
+
+def add(pairs: list[tuple[int, int]]) -> tuple[Tensor, Tensor]:
+    return digits.add(*operands(pairs))
 
 
 @settings(deadline=None, max_examples=100)
 @given(
-    st.lists(st.tuples(operands(), operands()) | complementary_operands(), min_size=1, max_size=4)
+    st.lists(st.tuples(naturals(), naturals()) | complementary_naturals(), min_size=1, max_size=4)
 )
 def test_sums_equal_python_integers_at_any_length(pairs: list[tuple[int, int]]) -> None:
     sums, _ = add(pairs)
@@ -47,7 +41,7 @@ def test_sums_equal_python_integers_at_any_length(pairs: list[tuple[int, int]]) 
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.tuples(operands(longest=60), operands(longest=60)) | complementary_operands())
+@given(st.tuples(naturals(longest=60), naturals(longest=60)) | complementary_naturals())
 def test_carry_into_a_column_is_what_the_columns_below_leave_over(pair: tuple[int, int]) -> None:
     a, b = pair
     _, carries = add([pair])
@@ -84,14 +78,125 @@ def test_sums_and_carries_have_one_more_column_and_stay_bytes() -> None:
 def test_operands_are_left_unchanged() -> None:
     problems = Problems.from_integers([(999, 1), (12, 34)])
     before = problems.digits_BNW.clone()
-    digits.add(problems.operand(0).digits_BW, problems.operand(1).digits_BW)
-    assert torch.equal(problems.digits_BNW, before)
+    a, b = problems.operand(0).digits_BW, problems.operand(1).digits_BW
+    for calculate in (digits.add, digits.subtract, digits.multiply, digits.divide):
+        calculate(a, b)
+        assert torch.equal(problems.digits_BNW, before), calculate.__name__
 
 
-def test_operands_of_unequal_shapes_are_refused_with_both_shapes() -> None:
+@pytest.mark.parametrize("calculate", [digits.add, digits.subtract, digits.subtract_modulo])
+def test_operands_of_unequal_shapes_are_refused_with_both_shapes(
+    calculate: Callable[[Tensor, Tensor], object],
+) -> None:
     a, b = torch.zeros(2, 3, dtype=torch.uint8), torch.zeros(2, 4, dtype=torch.uint8)
     with pytest.raises(ValueError, match=r"\(2, 3\) and \(2, 4\)"):
-        digits.add(a, b)
+        calculate(a, b)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(naturals(), naturals()) | near_naturals(), min_size=1, max_size=4))
+def test_differences_are_absolute_and_say_which_are_negative(pairs: list[tuple[int, int]]) -> None:
+    differences, negative = digits.subtract(*operands(pairs))
+    assert integers(differences) == [abs(a - b) for a, b in pairs]
+    assert negative.tolist() == [a < b for a, b in pairs]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(naturals(longest=60), naturals(longest=60)), min_size=1, max_size=4))
+def test_differences_modulo_a_power_of_ten_are_those_of_python(
+    pairs: list[tuple[int, int]],
+) -> None:
+    a, b = operands(pairs)
+    differences, negative = digits.subtract_modulo(a, b)
+    assert integers(differences) == [(x - y) % 10 ** a.shape[1] for x, y in pairs]
+    assert negative.tolist() == [x < y for x, y in pairs]
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.tuples(naturals(longest=300), naturals(longest=300)), min_size=1, max_size=4))
+def test_products_equal_python_integers_at_any_length(pairs: list[tuple[int, int]]) -> None:
+    assert integers(digits.multiply(*operands(pairs))) == [a * b for a, b in pairs]
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 9), (9, 1), (4, 4), (0, 3)])
+def test_a_product_has_the_columns_of_both_operands(first: int, second: int) -> None:
+    a, b = (torch.full((2, width), 9, dtype=torch.uint8) for width in (first, second))
+    product = digits.multiply(a, b)
+    assert product.shape == (2, first + second)
+    assert product.dtype == torch.uint8
+
+
+def test_columns_of_a_product_hold_the_digit_products_that_fall_into_them() -> None:
+    totals = digits.column_totals(*operands([(123, 45)]))
+    assert totals.tolist() == [[3 * 5, 3 * 4 + 2 * 5, 2 * 4 + 1 * 5, 1 * 4, 0, 0]]
+
+
+def test_settling_leaves_a_digit_and_hands_the_rest_to_the_next_column() -> None:
+    settled, carries = digits.settle(torch.tensor([[15, 22, 13, 4, 0]], dtype=torch.int32))
+    assert settled.tolist() == [[5, 3, 5, 5, 0]]
+    assert carries.tolist() == [[1, 2, 1, 0, 0]]
+
+
+@settings(deadline=None, max_examples=60)
+@given(divisions())
+def test_quotients_and_remainders_equal_python_integers(pairs: list[tuple[int, int]]) -> None:
+    division = divide(pairs)
+    assert integers(division.quotient_SB.t().flip(1)) == [a // b for a, b in pairs]
+    assert integers(division.remainder_BW) == [a % b for a, b in pairs]
+
+
+def test_a_division_of_300_by_150_digits_equals_python_integers() -> None:
+    pairs = [(10**299 + 7**300, 7**177), (10**300 - 1, 10**149), (3**628, 3**314 + 1)]
+    division = divide(pairs)
+    assert integers(division.quotient_SB.t().flip(1)) == [a // b for a, b in pairs]
+    assert integers(division.remainder_BW) == [a % b for a, b in pairs]
+
+
+def test_dividend_and_divisor_may_have_different_widths() -> None:
+    a, b = torch.tensor([[7, 6, 5, 4]], dtype=torch.uint8), torch.tensor([[3, 2]]).byte()
+    for x, y, quotient, remainder in ((a, b, 4567 // 23, 4567 % 23), (b, a, 0, 23)):
+        division = digits.divide(x, y)
+        assert integers(division.quotient_SB.t().flip(1)) == [quotient]
+        assert integers(division.remainder_BW) == [remainder]
+
+
+@settings(deadline=None, max_examples=30)
+@given(divisions())
+def test_each_step_of_a_division_brings_down_one_digit_more(pairs: list[tuple[int, int]]) -> None:
+    division = divide(pairs)
+    num_steps = len(division.quotient_SB)
+    for step in range(num_steps):
+        column = num_steps - 1 - step
+        expected = [(x // 10**column) - 10 * y * (x // 10 ** (column + 1) // y) for x, y in pairs]
+        assert integers(division.brought_down_SBX[step]) == expected, step
+
+
+def test_a_division_knows_the_multiples_of_its_divisors_up_to_ten() -> None:
+    multiples = divide([(5, 99), (5, 5), (5, 0)]).multiples_KBX
+    assert multiples.shape == (11, 3, 3)
+    assert [integers(row) for row in multiples] == [[99 * k, 5 * k, 0] for k in range(11)]
+
+
+@pytest.mark.parametrize("width", [1, 254, 255, 256, 257, 1_000])
+def test_significant_digits_are_those_without_leading_zeros_and_one_for_zero(width: int) -> None:
+    numbers = torch.zeros(3, width, dtype=torch.uint8)
+    numbers[1, 0] = numbers[2, 0] = numbers[2, -1] = 7
+    assert digits.significant(numbers).tolist() == [1, 1, width]
+    assert digits.significant(numbers).dtype == torch.int64
+
+
+def test_digits_of_values_are_theirs_up_to_the_largest_integer() -> None:
+    values = torch.tensor([[0, 7], [1_230, 2**63 - 1]])
+    written = digits.of_values(values, 20)
+    assert written.shape == (2, 2, 20)
+    assert integers(written.flatten(0, 1)) == values.flatten().tolist()
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.lists(st.integers(0, 1), min_size=9, max_size=9), min_size=1, max_size=5))
+def test_the_longest_chain_is_the_longest_run_of_carries(rows: list[list[int]]) -> None:
+    expected = [max(map(len, "".join(map(str, row)).split("0"))) for row in rows]
+    assert digits.longest_chain(torch.tensor(rows, dtype=torch.uint8)).tolist() == expected
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -141,3 +246,23 @@ def test_draw_is_a_function_of_the_generator() -> None:
     first, again = (digits.draw(lengths, 8, generator(3)) for _ in range(2))
     assert torch.equal(first, again)
     assert not torch.equal(first, digits.draw(lengths, 8, generator(4)))
+
+
+def test_one_digit_numbers_that_may_not_be_zero_take_the_other_nine_values_equally_often() -> None:
+    lengths = torch.ones(18_000, dtype=torch.int64)
+    drawn = digits.draw(lengths, 1, generator(), lengths > 0).squeeze(1)
+    counts = torch.bincount(drawn.long(), minlength=10)
+    assert counts[0] == 0
+    assert ((counts[1:] - 2_000).abs() < 250).all(), counts
+
+
+def test_only_the_numbers_that_may_not_be_zero_are_none() -> None:
+    nonzero = torch.tensor([True, False]).repeat(2_000)
+    drawn = digits.draw(torch.ones(4_000, dtype=torch.int64), 3, generator(), nonzero)
+    is_zero = (drawn == 0).all(dim=1)
+    assert not is_zero[nonzero].any()
+    assert is_zero[~nonzero].any()
+
+
+def test_a_number_of_no_digits_is_all_zeros() -> None:
+    assert not digits.draw(torch.tensor([[0, 3], [2, 0]]), 3, generator())[[0, 1], [0, 1]].any()

@@ -1,5 +1,6 @@
 """Training: the same seed gives the same run, and nothing that stops it loses or changes it."""
 
+import copy
 import json
 import os
 import signal
@@ -17,9 +18,12 @@ from abacist import recipes
 from abacist.configuration import override
 from abacist.errors import CheckpointError, RunError, TrainingDiverged
 from abacist.runs import training
+from abacist.runs.run import build_model, build_problems
 from abacist.training import checkpoint
+from abacist.training import step as step_module
 from abacist.training.config import TrainingConfig
 from abacist.training.loop import Observer, TrainingInterrupted
+from abacist.training.optimizer import FlatAdamW
 from abacist.training.schedule import learning_rate
 from abacist.training.threads import fastest_threads
 
@@ -268,3 +272,23 @@ def test_threads_and_seeds_out_of_range_are_refused_before_a_directory_is_made(t
     with pytest.raises(abacist.AbacistError, match="must be"):
         abacist.train("add", out=tmp_path / "run", **given)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_large_batch_is_done_in_parts_with_the_same_gradient(monkeypatch):
+    recipe = override(recipes.find("add"), {"format": "random-spaces", "task.max_digits": 4})
+    task, format = build_problems(recipe)
+    stream = training.TrainingStream(task, format, recipe.split, batch_size=50, seed=0)
+    lines = stream.batch(0)
+    torch.manual_seed(0)
+    model = build_model(recipe).double()
+    weights = []
+    for limit in (1 << 40, 40_000):
+        monkeypatch.setattr(step_module, "_CACHED_BYTES", limit)
+        trial = copy.deepcopy(model)
+        loss = step_module.training_step(
+            trial, FlatAdamW(trial, recipe.training), lines, recipe.training, 200, stream.aligned
+        )
+        weights.append((loss, torch.cat([p.flatten() for p in trial.parameters()])))
+    assert len(step_module._parts(recipe.model, lines)) > 5
+    assert weights[0][0] == pytest.approx(weights[1][0], rel=1e-12)
+    torch.testing.assert_close(weights[0][1], weights[1][1], rtol=1e-9, atol=1e-9)

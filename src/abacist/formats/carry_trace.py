@@ -5,7 +5,7 @@
 Operands stand to the right in their fields, the operator in a field of two. The answer begins
 with its sign; each of its digits, least significant first, is followed by the two digits of the
 carry out of that column of a long multiplication, 00 for the other operations. There is neither a
-start nor an end token.
+start nor an end token. A space before a short operand stands in its column, as a zero would.
 """
 
 import torch
@@ -76,7 +76,7 @@ class CarryTraceFormat:
         return without_targets(self.annotate(self._prompt(problems)))
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
-        """Place, field and target of every token: by its position, but for spaces in operands."""
+        """Place and target of every token by its position; spaces in operands have a field of their own."""
         return once_per_pattern(ids_BT, self._annotate)
 
     def read(self, ids_BT: Tensor) -> list[str | None]:
@@ -100,9 +100,10 @@ class CarryTraceFormat:
         device = problems.digits_BNW.device
         longest = int(problems.lengths_BN.max()) if batch else 1
         if longest > width:
+            wider = f"--format.operand_width {longest}" if longest <= 9 else "--format reversed"
             raise ProblemError(
                 f"an operand has {longest} digits and this format writes at most {width}. "
-                f"Train with --format.operand_width {min(longest, 9)}."
+                f"Train with {wider}."
             )
         wide = torch.nn.functional.pad(problems.digits_BNW, (0, max(0, width - longest)))
         columns = torch.arange(width, device=device)
@@ -128,7 +129,6 @@ class CarryTraceFormat:
             for template, dtype in ((self._place, torch.int32), (self._field, torch.uint8))
         )
         is_space = (ids == self.space_id) & (field >= Field.OPERAND)
-        place.masked_fill_(is_space, NO_PLACE)
         field.masked_fill_(is_space, int(Field.SPACE))
         target = torch.arange(length, device=ids.device) >= self.prompt_length
         return AnnotatedTokens(ids, place, field, target.expand(batch, length).clone())

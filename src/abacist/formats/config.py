@@ -59,7 +59,14 @@ class PlainFormatConfig:
 
     def obstacle(self, task: TaskConfig) -> str | None:
         """Why this format cannot write a task; None if it can."""
-        return "it writes calculations" if isinstance(task, SortingConfig) else None
+        if isinstance(task, SortingConfig):
+            return "it writes calculations"
+        varies = isinstance(task, ArithmeticConfig) and (
+            "-" in task.operations or task.min_operands < task.max_operands
+        )
+        if varies and not self.end_token:
+            return "without an end token it writes lines of one length only"
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -87,7 +87,8 @@ class LabelsFormat:
         lengths = problems.lengths_BN
         widths = self._widths(lengths)
         ids = problems.digits_BNW
-        ids = torch.nn.functional.pad(ids, (0, max(0, int(widths.max()) - ids.shape[2])))
+        widest = int(widths.max()) if batch else 0
+        ids = torch.nn.functional.pad(ids, (0, max(0, widest - ids.shape[2])))
         pieces = [] if self.start_id is None else [constant(self.start_id, batch, device)]
         for position in range(problems.num_operands):
             # One piece for all that comes before a number: `,b:`, or `a:` before the first.
@@ -105,7 +106,7 @@ class LabelsFormat:
             return lengths_BN
         longest = lengths_BN.amax(dim=1, keepdim=True)
         if self.config.padding == "fixed":
-            if int(longest.max()) > self._longest:
+            if len(longest) and int(longest.max()) > self._longest:
                 raise ProblemError(
                     f"a number has {int(longest.max())} digits and this format pads to "
                     f"{self._longest}. Train with --format.padding longest or none."

@@ -79,7 +79,7 @@ def _join_aligned(pieces: list[Piece], widths: list[int | None], padding: int, e
             ids = ids[:, :width]
         columns.append(ids.flip(1) if piece.mirrored else ids)
     if end:
-        columns.append(torch.full_like(columns[0][:, :1], padding))
+        columns.append(columns[0].new_full((len(columns[0]), 1), padding))
     return torch.cat(columns, dim=1)
 
 

@@ -59,9 +59,12 @@ class ParallelFormat:
         # Targets stand in a row, so the answer is shifted to where they begin.
         begin = prompt.target.long().argmax(dim=1, keepdim=True)
         columns = begin + torch.arange(written.shape[1], device=device)
-        if batch and int(columns.max()) >= labels.shape[1]:
+        width = labels.shape[1]
+        if bool(((written != self.pad_id) & (columns >= width)).any()):
             raise ProblemError("the answer has more digits than this line has room for")
-        labels.scatter_(1, columns, written)
+        # What is beyond a line is padding of shorter answers and goes to a column that is cut off.
+        labels = torch.nn.functional.pad(labels, (0, 1), value=self.pad_id)
+        labels = labels.scatter_(1, columns.clamp(max=width), written)[:, :width]
         return replace(prompt, labels=labels, target=labels != self.pad_id)
 
     def prompt(

@@ -189,7 +189,10 @@ class PlainFormat:
 
     def _possible_widths(self, lengths_BN: Tensor) -> Tensor:
         """int64 (B,): digits that the answer of such operands can have, for any operation of the task."""
-        longest = self._longest_of(lengths_BN, self.config.answer_padding)
+        padding = self.config.answer_padding
+        if padding == "longest" and self.config.operand_padding == "fixed":
+            padding = "fixed"  # the operands as they are written are that long
+        longest = self._longest_of(lengths_BN, padding)
         if self._widest is not None:
             return torch.full_like(longest, self._widest)
         if "*" in self._operations:
@@ -301,9 +304,9 @@ class PlainFormat:
         text = self.vocabulary.text(tokens).lstrip("0") or "0"
         if not negative:
             return text
-        if config.negative == "complement":
-            return _complement(text, width)
-        return None if text == "0" else "-" + text
+        if text == "0":
+            return None
+        return _complement(text, width) if config.negative == "complement" else "-" + text
 
 
 def _complement(text: str, width: int) -> str:
@@ -345,6 +348,8 @@ def _spaced(
     """The pieces of a prompt with a space in each gap or not, by the toss of a coin."""
     line = join(pieces, padding)
     batch, width = line.shape
+    if not batch:
+        return Piece(line)
     lengths = torch.stack(
         [
             torch.full((batch,), piece.ids_BW.shape[1])

@@ -53,7 +53,7 @@ class PositionScheme:
         else:
             self._check_relative()
         if self.num_buckets:
-            check_between("model.positions.0.num_buckets", self.num_buckets, 4, 1_000_000, 32)
+            check_between("model.positions.0.num_buckets", self.num_buckets, 4, 250_000, 32)
             check_between(
                 "model.positions.0.max_distance",
                 self.max_distance,
@@ -79,17 +79,20 @@ class PositionScheme:
                 "Try --model.positions.0.encoding relative."
             )
         largest = self.num_positions - 2 if self.encoding == "learned" else 10_000_000
-        check_between("model.positions.0.max_offset", self.max_offset, 0, largest, 0)
-        if self.encoding == "learned" and self.subset_of > self.num_positions:
+        check_between("model.positions.0.max_offset", self.max_offset, 0, largest, largest)
+        # Index 0 is the first of a subset; places begin at 1, and row 0 is for those without.
+        rows = self.subset_of + (self.coordinate != "index")
+        if self.encoding == "learned" and self.subset_of and rows > self.num_positions:
             raise ConfigurationError(
-                f"subset_of must be at most num_positions, {self.num_positions}, got "
-                f"{self.subset_of}. Try --model.positions.0.num_positions {self.subset_of}."
+                f"subset_of {self.subset_of} needs {rows} rows of a learned encoding, got "
+                f"num_positions {self.num_positions}. Try --model.positions.0.num_positions {rows}."
             )
         if (self.offset == "none") != (self.max_offset == 0):
             raise ConfigurationError(
                 "offset and max_offset go together, got "
                 f"offset {self.offset!r} and max_offset {self.max_offset}. "
-                "Try --model.positions.0.offset sample --model.positions.0.max_offset 100."
+                "Try --model.positions.0.offset sample --model.positions.0.max_offset "
+                f"{min(100, largest)}."
             )
         if self.offset != "none" and self.subset_of:
             raise ConfigurationError(
@@ -101,7 +104,8 @@ class PositionScheme:
         if self.offset != "none" or self.max_offset:
             raise ConfigurationError(
                 f"a random offset changes nothing for a {self.encoding} encoding, which sees only "
-                f"differences, got offset {self.offset!r}. Try --model.positions.0.offset none."
+                f"differences, got offset {self.offset!r} and max_offset {self.max_offset}. "
+                "Try --model.positions.0.offset none --model.positions.0.max_offset 0."
             )
         if self.added_to != "input":
             raise ConfigurationError(

@@ -95,6 +95,8 @@ def _randomised(
         # Index 0 is a position like others; place 0 is not.
         first = 0 if scheme.coordinate == "index" else 1
         count = int(values.max()) + 1 - first
+        if count < 1:
+            return values
         if count > scheme.subset_of:
             raise ConfigurationError(
                 f"subset_of must be at least the {count} positions of a line, got "

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from abacist.errors import ConfigurationError
+from abacist.errors import ConfigurationError, check_between
 from abacist.models.block import Block
 from abacist.models.coordinates import Coordinates, Placed
 from abacist.models.transformer import Transformer
@@ -29,6 +29,31 @@ class Generated:
     """float (B, number of steps): top logit minus the runner-up at every step; infinite after the end."""
 
 
+@dataclass(frozen=True)
+class Sampling:
+    """Draw tokens by their probabilities instead of taking the likeliest."""
+
+    generator: torch.Generator
+    temperature: float = 1.0
+    """Logits are divided by it: lower is closer to greedy."""
+    top_k: int | None = None
+    """Draw among so many likeliest tokens only."""
+
+    def __post_init__(self) -> None:
+        check_between("temperature", self.temperature, 1e-6, 1e6, 1.0)
+        if self.top_k is not None:
+            check_between("top_k", self.top_k, 1, 1_000_000, 5)
+
+    def draw(self, logits_BV: Tensor) -> Tensor:
+        """int64 (B,): one token for every line."""
+        logits = logits_BV.double() / self.temperature
+        if self.top_k is not None and self.top_k < logits.shape[1]:
+            least = logits.topk(self.top_k, dim=-1).values[:, -1:]
+            logits = logits.masked_fill(logits < least, -torch.inf)
+        drawn = torch.multinomial(logits.softmax(dim=-1), 1, generator=self.generator)
+        return drawn.squeeze(1)
+
+
 @torch.no_grad()
 def generate(
     model: Transformer,
@@ -38,8 +63,9 @@ def generate(
     end_id: int | None,
     coordinates_of: Callable[[Tensor], Coordinates],
     on_step: Callable[[int], None] | None = None,
+    sampling: Sampling | None = None,
 ) -> Generated:
-    """Greedy continuation of every line until its end token, or to the full length without one.
+    """Continue every line until its end token, or to the full length without one: greedily, or by chance.
 
     `ids_BT` holds prompts of lengths `lengths_B`, padded on the right; `coordinates_of` annotates
     whole lines (the format's one function). `on_step` is told the number of tokens written.
@@ -64,7 +90,8 @@ def generate(
     margins = []
     for step in range(max_new_tokens):
         top = logits.topk(2, dim=-1)
-        token = torch.where(running, top.indices[:, 0], filler)
+        chosen = top.indices[:, 0] if sampling is None else sampling.draw(logits)
+        token = torch.where(running, chosen, filler)
         margin = (top.values[:, 0] - top.values[:, 1]).double()
         margins.append(torch.where(running, margin, torch.inf))
         ids[lines, lengths] = token.to(ids.dtype)

@@ -59,11 +59,10 @@ class SinusoidalEncoding(nn.Module):
         self.base, self.width = scheme.base, width
 
     def forward(self, values: Tensor) -> Tensor:
-        """(G, T) to (G, T, width)"""
-        pairs = -(-self.width // 2)
-        angles = _angles(values.clamp(min=0), pairs, 2 * pairs if pairs > 1 else 2, self.base)
+        """(G, T) to (G, T, width), float64"""
+        angles = _angles(values.clamp(min=0), -(-self.width // 2), self.width, self.base)
         waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
-        return waves[..., : self.width].to(torch.get_default_dtype())
+        return waves[..., : self.width]
 
 
 def make_vectors(scheme: PositionScheme, width: int) -> nn.Module:

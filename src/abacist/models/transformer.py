@@ -91,11 +91,11 @@ class Transformer(nn.Module):
         """
         where = self.place(coordinates, len(ids_BT), seed)
         embedded = self.embed(ids_BT, where)
-        whole, tail = self.views(where, first, path)
-        placement = self.placement(where, embedded.dtype)
         rounds = self.config.recurrences if recurrences is None else recurrences
         if rounds < 1:
             raise ConfigurationError(f"recurrences must be 1 or more, got {rounds}.")
+        whole, tail = self.views(where, first, path, only_tail=rounds * len(self.blocks) == 1)
+        placement = self.placement(where, embedded.dtype)
         state = self.initial_state(embedded, seed)
         for round in range(rounds):
             with torch.set_grad_enabled(torch.is_grad_enabled() and round >= detached):
@@ -187,13 +187,14 @@ class Transformer(nn.Module):
             return None
         return ColumnTable(where.values[number], where.index >= 0, spare_rows)
 
-    def views(self, where: Placed, first: int, path: Path) -> tuple[View, View]:
-        """The views of all queries and of those from `first` on."""
+    def views(
+        self, where: Placed, first: int, path: Path, only_tail: bool = False
+    ) -> tuple[View, View]:
+        """The views of all queries and of those from `first` on; the second twice if it alone is used."""
         if path == "auto":
             long = where.num_tokens >= _WINDOWED_FROM_TOKENS
             path = "windowed" if long and self.is_windowed else "dense"
         tail = where[first:]
-        only = self.depth == 1
         if path == "dense":
             if where.num_tokens > _LONGEST_DENSE:
                 raise ProblemError(
@@ -202,11 +203,13 @@ class Transformer(nn.Module):
                     "Type a shorter problem, or train with --model.positions place-relative."
                 )
             view = dense_view(self.schemes, tail, where, self.is_causal)
-            return view if only else dense_view(self.schemes, where, where, self.is_causal), view
+            return view if only_tail else dense_view(
+                self.schemes, where, where, self.is_causal
+            ), view
         table = self.column_table(where)
         assert table is not None, "a windowed path needs a window"
         view = windowed_view(self.schemes, tail, where, table, self.is_causal)
-        if only:
+        if only_tail:
             return view, view
         return windowed_view(self.schemes, where, where, table, self.is_causal), view
 

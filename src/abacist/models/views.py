@@ -135,8 +135,10 @@ def windowed_view(
     columns = columns.clamp(min=0)
     pairs = []
     for other, scheme in enumerate(schemes):
-        values = key.values[other].unsqueeze(1)
-        key_values = values.expand(columns.shape[0], columns.shape[1], -1).gather(2, columns)
+        # Lines that share their columns may still have each its own, randomised values.
+        values = key.values[other].unsqueeze(1).expand(-1, columns.shape[1], -1)
+        lines = max(len(values), len(columns))
+        key_values = values.expand(lines, -1, -1).gather(2, columns.expand(lines, -1, -1))
         query_values = query.values[other].unsqueeze(-1)
         if other != number:
             inside = encodings.inside_window(scheme, query_values, key_values)

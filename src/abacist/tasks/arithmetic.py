@@ -44,9 +44,8 @@ class Arithmetic:
         if len(operation) == 1:
             operation_B = operation.expand(num_problems)
         else:
-            weights = torch.tensor(config.weights or [1.0] * len(operation))
-            drawn = torch.multinomial(weights, num_problems, replacement=True, generator=generator)
-            operation_B = operation[drawn]
+            weights = torch.tensor(config.weights or [1.0] * len(operation), dtype=torch.float64)
+            operation_B = operation[_draw_rows(weights.expand(num_problems, -1), generator)]
         lengths = self._draw_lengths(num_problems, operation_B, generator)
         if config.min_operands < config.max_operands:
             counts = torch.randint(
@@ -194,8 +193,8 @@ class Arithmetic:
                 zero = (~torch.isin(operation_B, self._divisions)).double()
             weights = 9 * 10.0 ** (choices - high).double().expand(num_problems, -1)
             weights = weights + torch.outer(zero, (choices == 1) * 10.0 ** (1 - high))
-            columns.append(choices[torch.multinomial(weights, 1, generator=generator)])
-        return torch.cat(columns, dim=1)
+            columns.append(choices[_draw_rows(weights, generator)])
+        return torch.stack(columns, dim=1)
 
     def _draw_chains(self, longest: Tensor, generator: torch.Generator) -> Tensor:
         """Lengths of the longest carry chains, by their weights among those that fit."""
@@ -208,7 +207,7 @@ class Arithmetic:
         weights = torch.where(
             none & fits, torch.arange(weights.shape[1]) == longest.unsqueeze(1), weights
         )
-        return torch.multinomial(weights.double(), 1, generator=generator).squeeze(1)
+        return _draw_rows(weights.double(), generator)
 
     def _read(self, expression: str, max_digits: int) -> tuple[str, list[str]]:
         if not expression.strip():
@@ -227,7 +226,7 @@ class Arithmetic:
         if symbols[0] in _DIVISIONS and operands[1] == "0":
             raise ProblemError(
                 f"{shown(expression)} divides by zero; type a divisor from 1 up, "
-                f"such as {operands[0]}{symbols[0]}7."
+                f"such as 56{symbols[0]}12."
             )
         return symbols[0], [operand for operand in operands if operand is not None]
 
@@ -240,7 +239,7 @@ class Arithmetic:
 
     def _complaint(self, expression: str, parts: list[str], symbols: list[str]) -> str:
         """What is wrong with an expression that this task cannot read."""
-        numbers = all(part.isdigit() for part in parts if part)
+        numbers = all(part.isascii() and part.isdigit() for part in parts if part)
         if "-" in symbols and ("" in parts or "-" not in self.operations):
             return "it has a minus sign; operands are whole numbers from 0 up."
         unknown = [symbol for symbol in symbols if symbol not in self.operations]
@@ -258,6 +257,14 @@ class Arithmetic:
         if "/" in expression:
             return f"this task knows {' '.join(self.operations)} only, not /."
         return f"it is no {'sum' if self.operations == ('+',) else 'calculation'} of whole numbers."
+
+
+def _draw_rows(weights_BN: Tensor, generator: torch.Generator) -> Tensor:
+    """int64 (B,): for every row one of its columns, by their weights of any size."""
+    if not len(weights_BN):
+        return torch.zeros(0, dtype=torch.int64)
+    weights = weights_BN / weights_BN.amax(dim=1, keepdim=True)
+    return torch.multinomial(weights, 1, generator=generator).squeeze(1)
 
 
 def _calculate(operation: str, problems: Problems) -> Numbers:

@@ -89,15 +89,16 @@ class ArithmeticConfig:
         _check_weights("task.carry_chains", self.carry_chains, None)
 
     def _check_operand_digits(self) -> None:
+        example = ",".join(["10"] * self.max_operands)
         for digits in self.operand_digits:
-            check_between("task.operand_digits", digits, 1, LONGEST_OPERAND, 10)
+            check_between("task.operand_digits", digits, 1, LONGEST_OPERAND, example)
         if self.operand_digits and not (
             len(self.operand_digits) == self.min_operands == self.max_operands
         ):
             raise ConfigurationError(
                 f"task.operand_digits must give one length for each of {self.max_operands} "
                 f"operands, got {','.join(map(str, self.operand_digits))}. "
-                f"Try --task.operand_digits {','.join(['10'] * self.max_operands)}."
+                f"Try --task.operand_digits {example}."
             )
         if self.operand_digits and self.sampling == "values":
             raise ConfigurationError(

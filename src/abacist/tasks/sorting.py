@@ -116,13 +116,13 @@ class Sorting:
             found, colon, text = part.rpartition(":")
             if colon and found.strip() != label:
                 raise ProblemError(
-                    f"cannot read {shown(expression)}: label {found.strip()!r} stands where "
+                    f"cannot read {shown(expression)}: label {shown(found.strip())} stands where "
                     f"{label!r} must. {remedy}"
                 )
             number = whole_number(text.strip(), expression, max_digits)
             if number is None:
                 raise ProblemError(
-                    f"cannot read {shown(expression)}: {text.strip()!r} is no whole number from "
+                    f"cannot read {shown(expression)}: {shown(text.strip())} is no whole number from "
                     f"0 up. {remedy}"
                 )
             numbers.append(number)

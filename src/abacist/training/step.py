@@ -14,6 +14,9 @@ from abacist.training.config import TrainingConfig
 from abacist.training.optimizer import FlatAdamW
 from abacist.training.schedule import learning_rate
 
+_CACHED_BYTES = 1 << 23
+"""Largest activations of one layer that are worth keeping together."""
+
 
 def training_step(
     model: Transformer,
@@ -28,11 +31,54 @@ def training_step(
 
     `aligned` says that all lines have the same places.
     """
-    loss = _loss(model, lines, config, aligned, step, seed)
     optimizer.zero_gradient()
-    loss.backward()  # type: ignore[no-untyped-call]
+    if model.config.dropout:
+        torch.manual_seed(seeds.generator(seed, "dropout", step).initial_seed())
+    chance = seeds.generator(seed, "offset", step) if leaves_to_chance(model.config) else None
+    loops = None
+    if config.progressive_loss != "none":
+        loops = _loops(model.config, config, seeds.generator(seed, "loops", step))
+    total = 0.0
+    for part, share in _parts(model.config, lines):
+        loss = _loss(model, part, config, aligned, loops, chance) * share
+        loss.backward()  # type: ignore[no-untyped-call]
+        total += loss.item()
     finite = optimizer.step(learning_rate(config, step))
-    return loss.item() if finite else math.nan
+    return total if finite else math.nan
+
+
+def _parts(config: ModelConfig, lines: AnnotatedTokens) -> list[tuple[AnnotatedTokens, float]]:
+    """The batch in parts whose activations stay in a processor's cache, and their shares of the loss.
+
+    Gradients are summed, so that the step is the same up to rounding; large ones are faster so.
+    """
+    size = 4 * lines.ids.numel() * config.mlp_width
+    count = min(len(lines.ids), size // _CACHED_BYTES)
+    if count < 2:
+        return [(lines, 1.0)]
+    targets = int(lines.target.sum())
+    rows = torch.arange(len(lines.ids)).chunk(count)
+    parts = [lines[slice(int(row[0]), int(row[-1]) + 1)] for row in rows]
+    return [(part, int(part.target.sum()) / targets) for part in parts]
+
+
+def _loops(
+    config: ModelConfig, training: TrainingConfig, generator: torch.Generator
+) -> tuple[int, int]:
+    """How often the layers are run for the progressive loss, and how many of these are detached.
+
+    `fewer` is McLeish et al.'s progressive loss as retold by a blog post: any smaller number of
+    loops. `detached` is their own (arXiv 2405.17399 §A.4): n loops without gradient, then k with.
+    """
+
+    def between(low: int, high: int) -> int:
+        return int(torch.randint(low, high + 1, (), generator=generator))
+
+    if training.progressive_loss == "fewer":
+        return between(1, config.recurrences), 0
+    detached = between(0, config.recurrences - 1)
+    more = between(1, min(config.recurrences - detached, max(1, config.recurrences // 2)))
+    return detached + more, detached
 
 
 def _loss(
@@ -40,17 +86,10 @@ def _loss(
     lines: AnnotatedTokens,
     config: TrainingConfig,
     aligned: bool,
-    step: int,
-    seed: int,
+    loops: tuple[int, int] | None,
+    chance: torch.Generator | None,
 ) -> Tensor:
-    """Mean cross entropy of the targets; for looped models perhaps mixed with that of fewer loops.
-
-    `fewer` is McLeish et al.'s progressive loss as retold by a blog post: any smaller number of
-    loops. `detached` is their own (arXiv 2405.17399 §A.4): n loops without gradient, then k with.
-    """
-    chance = seeds.generator(seed, "offset", step) if leaves_to_chance(model.config) else None
-    if model.config.dropout:
-        torch.manual_seed(seeds.generator(seed, "dropout", step).initial_seed())
+    """Mean cross entropy of the targets; for looped models perhaps mixed with that of other loops."""
 
     def loss_of(recurrences: int | None = None, detached: int = 0) -> Tensor:
         forced = teacher_forced(
@@ -66,20 +105,10 @@ def _loss(
             logits_VTB.unsqueeze(0), labels_TB.unsqueeze(0), ignore_index=IGNORED
         )
 
-    if config.progressive_loss == "none":
+    if loops is None:
         return loss_of()
-    loops = model.config.recurrences
-    draw = seeds.generator(seed, "loops", step)
-
-    def between(low: int, high: int) -> int:
-        return int(torch.randint(low, high + 1, (), generator=draw))
-
-    detached, more = 0, between(1, loops)
-    if config.progressive_loss == "detached":
-        detached = between(0, loops - 1)
-        more = between(1, min(loops - detached, max(1, loops // 2)))
     weight = config.progressive_weight
-    return (1 - weight) * loss_of() + weight * loss_of(detached + more, detached)
+    return (1 - weight) * loss_of() + weight * loss_of(*loops)
 
 
 def leaves_to_chance(config: ModelConfig) -> bool:

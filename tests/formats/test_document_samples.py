@@ -1,0 +1,586 @@
+"""Lines to the letter: those of published notations, and those that can be checked by hand."""
+
+import random
+
+import pytest
+import torch
+from written_lines import Pair, ids_of, texts
+
+from abacist.errors import ProblemError
+from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, Field
+from abacist.formats.config import (
+    FORMATS,
+    CarryTraceFormatConfig,
+    LabelsFormatConfig,
+    LongDivisionFormatConfig,
+    ParallelFormatConfig,
+    PartialProductsFormatConfig,
+    PlainFormatConfig,
+    ResiduesFormatConfig,
+)
+from abacist.tasks.config import (
+    TASKS,
+    ArithmeticConfig,
+    ModularAdditionConfig,
+    SortingConfig,
+)
+
+OPERATIONS = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "//": lambda a, b: a // b,
+    "%": lambda a, b: a % b,
+}
+
+
+def plain(task: ArithmeticConfig, **settings: object) -> Pair:
+    return Pair("plain", task, PlainFormatConfig(**settings))
+
+
+def of(*operations: str, **settings: object) -> ArithmeticConfig:
+    return ArithmeticConfig(operations=operations, **settings)
+
+
+# Plain -----------------------------------------------------------------------------------------
+
+ADD, SUBTRACT = of("+"), of("-")
+USUAL = {"operand_order": "usual", "answer_order": "usual"}
+
+
+@pytest.mark.parametrize(
+    ("task", "format", "typed", "line"),
+    [
+        (ADD, "reversed", "12+34", "<start>21+43=64<end>"),
+        (ADD, "usual", "12+34", "<start>12+34=46<end>"),
+        (SUBTRACT, "reversed", "12-34", "<start>21-43=-22<end>"),
+        (SUBTRACT, "usual", "12-135", "<start>12-135=-123<end>"),
+        (SUBTRACT, "complement", "12-34", "<start>21-43=87-<end>"),
+        (SUBTRACT, "complement", "34-12", "<start>43-21=22<end>"),
+        (SUBTRACT, "complement", "0-1", "<start>0-1=9-<end>"),
+        (SUBTRACT, "complement", "0-100", "<start>0-001=009-<end>"),
+        (of("-", "+"), "complement", "12-34", "<start>21-43=879-<end>"),
+        (of("+", max_digits=3), "zero-padded", "654+114", "654+114=8670<end>"),
+        (of("+", max_digits=3), "zero-padded", "1+2", "001+002=3000<end>"),
+        (of("*", max_digits=3), "zero-padded", "12*34", "012*034=804000<end>"),
+        (of("%", max_digits=3), "zero-padded", "12%34", "012%034=210<end>"),
+        (of("-", max_digits=2), "zero-padded", "1-2", "01-02=-10<end>"),
+        (ADD, "coupled", "653+49", "653+049=2070<end>"),
+        (ADD, "coupled", "5+5", "5+5=01<end>"),
+        (of("+", min_operands=3, max_operands=3), "coupled", "9+99+9", "09+99+09=711<end>"),
+        (of("+", max_operands=11), "coupled", "9+9", "9+9=810<end>"),
+        (ADD, "spaced", "1234+5678", "1234 + 5678 =6912<end>"),
+        (TASKS["add-many"], "spaced", "1+2+3", "1 + 2 + 3 =6<end>"),
+        (of("//"), "spaced", "100//8", "100 // 8 =12<end>"),
+        (TASKS["add-modulo"], "reversed", "95+30", "<start>59+03=21<end>"),
+        (TASKS["add-modulo"], "zero-padded", "5+30", "005+030=530<end>"),
+        (TASKS["add-modulo"], "coupled", "5+30", "05+30=530<end>"),
+    ],
+)
+def test_a_named_plain_format_writes(
+    task: ArithmeticConfig, format: str, typed: str, line: str
+) -> None:
+    assert Pair(format, task, FORMATS[format]).typed(typed) == [line]
+
+
+@pytest.mark.parametrize(
+    ("settings", "typed", "line"),
+    [
+        ({"negative": "sign-last"}, "12-34", "<start>21-43=22-<end>"),
+        ({"negative": "sign-last", **USUAL}, "12-135", "<start>12-135=123-<end>"),
+        ({"negative": "complement", "answer_padding": "longest", **USUAL}, "5-12",
+         "<start>5-12=93-<end>"),
+        ({"operand_padding": "longest"}, "1-123", "<start>100-321=-221<end>"),
+        ({"answer_padding": "longest"}, "123-122", "<start>321-221=100<end>"),
+        ({"answer_padding": "fixed"}, "5-7", "<start>5-7=-20000<end>"),
+        ({"answer_padding": "fixed", "answer_order": "usual"}, "5-7", "<start>5-7=-00002<end>"),
+        ({"start_token": False}, "12-34", "21-43=-22<end>"),
+        ({"spaces": "thousands"}, "1-12345", "<start>1 - 543 21=-44321<end>"),
+        ({"spaces": "around", **USUAL}, "1-2", "<start>1 - 2 =-1<end>"),
+    ],
+)  # fmt: skip
+def test_each_plain_setting_does_what_it_says(
+    settings: dict[str, object], typed: str, line: str
+) -> None:
+    assert plain(of("-", max_digits=5), **settings).typed(typed) == [line]
+
+
+@pytest.mark.parametrize(
+    ("typed", "line"),
+    [
+        ("1234+5678", "1 234 + 5 678=6912<end>"),
+        ("123+1000000", "123 + 1 000 000=1000123<end>"),
+        ("1+999", "1 + 999=1000<end>"),
+        ("12+34+5678", "12 + 34 + 5 678=5724<end>"),
+    ],
+)
+def test_thousands_are_set_apart_by_spaces(typed: str, line: str) -> None:
+    pair = plain(TASKS["add-many"], start_token=False, spaces="thousands", **USUAL)
+    assert pair.typed(typed) == [line]
+
+
+def test_zeros_before_a_number_are_digits_of_its_thousands() -> None:
+    pair = plain(of("+", max_digits=4), spaces="thousands", operand_padding="fixed", **USUAL)
+    assert pair.typed("1+23") == ["<start>0 001 + 0 023=24<end>"]
+
+
+def test_an_operand_beyond_fixed_padding_is_refused_with_both_lengths() -> None:
+    pair = Pair("zero-padded", of("+", max_digits=3), FORMATS["zero-padded"])
+    with pytest.raises(ProblemError, match=r"an operand has 4 digits and this format pads to 3\."):
+        pair.typed("1234+1")
+
+
+def test_random_spaces_are_the_unspaced_line_with_gaps() -> None:
+    pair = Pair("random-spaces", of("+"), FORMATS["random-spaces"])
+    spaced = texts(pair.format, pair.lines)
+    bare = plain(of("+"), start_token=False, **USUAL)
+    assert [line.replace(" ", "") for line in spaced] == texts(
+        bare.format, bare.write(pair.problems)
+    )
+    assert not any("  " in line or " <" in line or line.startswith(" ") for line in spaced)
+    assert not any(" " in line.partition("=")[2] for line in spaced)
+
+
+def test_random_spaces_are_a_function_of_the_generator() -> None:
+    pair = Pair("random-spaces", of("+"), FORMATS["random-spaces"])
+    answer = pair.task.answer(pair.problems)
+
+    def write(seed: int) -> list[str]:
+        generator = torch.Generator().manual_seed(seed)
+        return texts(pair.format, pair.format.write(pair.problems, answer, generator))
+
+    assert write(1) == write(1)
+    assert write(1) != write(2)
+    prompts = pair.format.prompt(pair.problems, torch.Generator().manual_seed(1))
+    assert texts(pair.format, prompts) == [line[: line.index("=") + 1] for line in write(1)]
+
+
+def test_random_spaces_differ_between_problems_and_stand_in_half_of_all_gaps() -> None:
+    pair = Pair("random-spaces", of("+"), FORMATS["random-spaces"])
+    problems = pair.task.parse(["12345+67890"] * 2_000)
+    prompts = texts(pair.format, pair.format.prompt(problems))
+    assert len(set(prompts)) > 500
+    # 5 + 1 + 5 + 1 tokens have 11 gaps.
+    assert sum(line.count(" ") for line in prompts) / 22_000 == pytest.approx(0.5, abs=0.02)
+    for gap in (f"{a} {b}" for a, b in zip("12345+67890", "2345+67890=", strict=True)):
+        assert 800 < sum(gap in line for line in prompts) < 1_200, gap
+
+
+def test_a_start_token_is_never_followed_by_a_random_space() -> None:
+    pair = plain(of("+"), spaces="random")
+    assert not any(line.startswith("<start> ") for line in texts(pair.format, pair.lines))
+
+
+# The carry trace -------------------------------------------------------------------------------
+
+FIVE = Pair("carry-trace", TASKS["five-operations"], CarryTraceFormatConfig())
+
+
+@pytest.mark.parametrize(
+    ("typed", "line"),
+    [
+        ("123+45", "123+  45=+800600100000000000"),
+        ("123-45", "123-  45=+800700000000000000"),
+        ("123*45", "123*  45=+501302501500000000"),
+        ("5//4", "  5//  4=+100000000000000000"),
+        ("5%4", "  5%   4=+100000000000000000"),
+        ("0-999", "  0- 999=-900900900000000000"),
+        ("999*999", "999* 999=+108017026818909900"),
+    ],
+)
+def test_a_carry_trace_has_28_characters(typed: str, line: str) -> None:
+    assert FIVE.typed(typed) == [line]
+    assert len(line) == 28
+
+
+def carry_trace(a: int, operation: str, b: int, width: int = 3) -> str:
+    """The notation in plain Python, digit by digit."""
+    result = OPERATIONS[operation](a, b)
+    line = f"{a:>{width}}{operation:<2}{b:>{width}}={'-' if result < 0 else '+'}"
+    digits = f"{abs(result):0{2 * width}}"[::-1]
+    first, second = f"{a:0{2 * width}}"[::-1], f"{b:0{2 * width}}"[::-1]
+    carry = 0
+    for column in range(2 * width):
+        if operation == "*":
+            pairs = ((first[i], second[column - i]) for i in range(column + 1))
+            carry = (carry + sum(int(x) * int(y) for x, y in pairs)) // 10
+        line += f"{digits[column]}{carry:02}"
+    return line
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_carry_traces_are_those_of_plain_python(operation: str) -> None:
+    chance = random.Random(0)
+    rows = [
+        (chance.randrange(10 ** chance.randint(1, 3)), chance.randrange(1, 1_000))
+        for _ in range(400)
+    ]
+    typed = [f"{a}{operation}{b}" for a, b in rows]
+    assert FIVE.typed(*typed) == [carry_trace(a, operation, b) for a, b in rows]
+
+
+def test_wide_carry_traces_are_those_of_plain_python() -> None:
+    pair = Pair("", of("*", max_digits=9), CarryTraceFormatConfig(operand_width=9))
+    chance = random.Random(1)
+    rows = [(chance.randrange(10**9), chance.randrange(10**9)) for _ in range(100)]
+    rows += [(999_999_999, 999_999_999)]
+    expected = [carry_trace(a, "*", b, 9) for a, b in rows]
+    assert pair.typed(*(f"{a}*{b}" for a, b in rows)) == expected
+
+
+def test_the_vocabulary_of_the_carry_trace_has_17_characters() -> None:
+    assert "".join(FIVE.format.vocabulary.tokens) == "0123456789 +-*%/="
+
+
+def test_places_of_a_carry_trace_are_the_columns_of_the_product() -> None:
+    lines = FIVE.write(FIVE.task.parse(["12*345"]))
+    columns = [column for column in range(1, 7) for _ in range(3)]
+    none = NO_PLACE
+    # A space stands in its column, as a zero would.
+    operands = [3, 2, 1, none, none, 3, 2, 1]
+    assert lines.place.tolist() == [[*operands, ANCHOR, none, *columns]]
+    a, b = Field.OPERAND, Field.OPERAND + 1
+    fields = [Field.SPACE, a, a, Field.OPERATOR, Field.OPERATOR, b, b, b, Field.EQUALS]
+    trace = [Field.ANSWER, Field.SCRATCH, Field.SCRATCH]
+    assert lines.field.tolist() == [[*fields, Field.ANSWER, *trace * 6]]
+
+
+def test_an_operand_wider_than_its_field_is_refused_with_both_widths() -> None:
+    with pytest.raises(ProblemError) as caught:
+        FIVE.typed("1234+5")
+    assert str(caught.value) == (
+        "an operand has 4 digits and this format writes at most 3. "
+        "Train with --format.operand_width 4."
+    )
+
+
+def test_an_operand_wider_than_any_field_is_not_promised_one() -> None:
+    with pytest.raises(ProblemError) as caught:
+        FIVE.typed("123456789012+5")
+    assert "--format.operand_width 9" not in str(caught.value)
+
+
+# Long division ---------------------------------------------------------------------------------
+
+DIVIDE = Pair("", of("//", "%"), LongDivisionFormatConfig())
+
+
+@pytest.mark.parametrize(
+    ("typed", "rows"),
+    [
+        # 7, 4, 1, and -2 is 98; the digit is 2.
+        ("7//3", "70:0 40+1 10+2 89-2"),
+        ("7%3", "70:0 40+1 10+2 89-2 1"),
+        # 6, 3, 0, -3 is 97: 2. Then 00, -3: 0. Then 04, 1, -2: 1.
+        ("604//3", "60:0 30+1 00+2 79-2 00:0 79-0 40:0 10+1 89-1"),
+        ("604%3", "60:0 30+1 00+2 79-2 00:0 79-0 40:0 10+1 89-1 1"),
+        # 12, 0, -12 is 988: 1. Then 000, 988: 0. Then 003, -9 is 991: 0. What is left is 03.
+        ("1203//12", "210:0 000+1 889-1 000:0 889-0 300:0 199-0"),
+        ("1203%12", "210:0 000+1 889-1 000:0 889-0 300:0 199-0 30"),
+        # A divisor longer than the dividend: 5 and -7 is 993.
+        ("5//12", "500:0 399-0"),
+        ("5%12", "500:0 399-0 50"),
+        ("0//1", "00:0 99-0"),
+        ("9//1", "90:0 80+1 70+2 60+3 50+4 40+5 30+6 20+7 10+8 00+9 99-9"),
+        ("97//8", "90:0 10+1 39-1 71:0 90+1 10+2 39-2"),
+    ],
+)
+def test_a_long_division_by_hand(typed: str, rows: str) -> None:
+    assert DIVIDE.typed(typed) == [f"<start>{typed}={rows.replace(' ', '')}<end>"]
+
+
+def long_division(a: int, operation: str, b: int) -> str:
+    """The notation in plain Python, subtraction by subtraction."""
+    divisor_length, width = len(str(b)), len(str(b)) + 1
+
+    def row(value: int, marks: str) -> str:
+        return f"{value % 10**width:0{width}}"[::-1] + marks
+
+    line, left = f"{a}{operation}{b}=", 0
+    leading = min(len(str(a)), divisor_length)
+    steps = [str(a)[:leading], *str(a)[leading:]]
+    for digits in steps:
+        left = left * 10 ** len(digits) + int(digits)
+        line, count = line + row(left, ":0"), 0
+        while left >= b:
+            left, count = left - b, count + 1
+            line += row(left, f"+{count}")
+        line += row(left - b, f"-{count}")
+    return line + (f"{left:0{divisor_length}}"[::-1] if operation == "%" else "")
+
+
+@pytest.mark.parametrize("operation", ["//", "%"])
+def test_long_divisions_are_those_of_plain_python(operation: str) -> None:
+    chance = random.Random(0)
+    rows = [
+        (
+            chance.randrange(10 ** chance.randint(1, 9)),
+            chance.randrange(1, 10 ** chance.randint(1, 6)),
+        )
+        for _ in range(400)
+    ]
+    expected = [f"<start>{long_division(a, operation, b)}<end>" for a, b in rows]
+    assert DIVIDE.typed(*(f"{a}{operation}{b}" for a, b in rows)) == expected
+
+
+def test_divisions_and_remainders_stand_in_one_batch() -> None:
+    rows = [(7, "%", 3), (123_456, "//", 78), (5, "//", 12_345), (10**9, "%", 99), (0, "%", 7)]
+    expected = [f"<start>{long_division(*row)}<end>" for row in rows]
+    assert DIVIDE.typed(*(f"{a}{operation}{b}" for a, operation, b in rows)) == expected
+
+
+def test_the_longest_long_division_is_as_long_as_its_target_length() -> None:
+    problems = DIVIDE.task.parse(["9999%1", "99999%10", "5%10"])
+    targets = DIVIDE.write(problems).target.sum(dim=1).tolist()
+    longest = DIVIDE.format.target_lengths(problems).tolist()
+    # 9s everywhere are as many rows as can be; those of 99999%10 are, too.
+    assert targets[:2] == longest[:2]
+    assert targets[2] < longest[2]
+
+
+def test_digits_of_a_division_stand_in_column_row_and_step() -> None:
+    lines = DIVIDE.write(DIVIDE.task.parse(["604%31"]))
+    lines = lines[:, : int(lines.lengths[0])]
+    tokens = [DIVIDE.format.vocabulary.tokens[i] for i in lines.ids[0].tolist()]
+    every, start = EVERYWHERE, "<start>"
+    prompt = [
+        # token, place, row, step, field: the leading digits of step 1, then what is brought down
+        (start, every, every, every, Field.START),
+        ("6", 2, every, 1, Field.OPERAND),
+        ("0", 1, every, 1, Field.OPERAND),
+        ("4", 1, every, 2, Field.OPERAND),
+        ("%", every, every, every, Field.OPERATOR),
+        ("3", 2, every, every, Field.OPERAND + 1),
+        ("1", 1, every, every, Field.OPERAND + 1),
+        ("=", ANCHOR, ANCHOR, ANCHOR, Field.EQUALS),
+    ]
+    # 60, 29, -2 is 998: 1. Then 294, 263 … 15 after nine times, -16 is 984: 9.
+    rows = ["060:0", "920+1", "899-1", "492:0", "362+1", "232+2", "102+3", "071+4", "931+5"]
+    rows += ["801+6", "770+7", "640+8", "510+9", "489-9"]
+    work = [
+        (token, place, number, 1 if number <= 3 else 2, Field.SCRATCH)
+        for number, row in enumerate(rows, start=1)
+        for token, place in zip(row, [1, 2, 3, every, every], strict=True)
+    ]
+    tail = [(token, place, 15, 3, Field.ANSWER) for token, place in (("5", 1), ("1", 2))]
+    tail += [("<end>", 3, 15, 3, Field.ANSWER)]
+    expected = prompt + work + tail
+    names = ("place", "row", "step", "field")
+    columns = [getattr(lines, name)[0].tolist() for name in names]
+    assert list(zip(tokens, *columns, strict=True)) == expected
+
+
+def test_digits_of_a_quotient_are_the_counts_behind_a_minus() -> None:
+    lines = DIVIDE.write(DIVIDE.task.parse(["604//3"]))
+    is_answer = lines.field[0] == Field.ANSWER
+    tokens = [DIVIDE.format.vocabulary.tokens[i] for i in lines.ids[0][is_answer].tolist()]
+    assert tokens == ["2", "0", "1", "<end>"]
+
+
+# Partial products ------------------------------------------------------------------------------
+
+MULTIPLY = Pair("", TASKS["multiply"], PartialProductsFormatConfig())
+
+
+@pytest.mark.parametrize(
+    ("typed", "line"),
+    [
+        # 23 × 5 = 115, so 5 is final; 23 × 4 + 11 = 103.
+        ("23*45", "32*54=511,301"),
+        ("7*8", "7*8=65"),
+        ("0*0", "0*0=00"),
+        ("7*100", "7*001=00,00,70"),
+        ("100*7", "001*7=0070"),
+        # 99 × 9 = 891; 99 × 9 + 89 = 980.
+        ("99*99", "99*99=198,089"),
+    ],
+)
+def test_partial_products_by_hand(typed: str, line: str) -> None:
+    assert MULTIPLY.typed(typed) == [f"<start>{line}<end>"]
+
+
+def partial_products(a: int, b: int) -> str:
+    """The notation in plain Python, row by row."""
+    width, left, rows = len(str(a)) + 1, 0, []
+    for digit in str(b)[::-1]:
+        left += a * int(digit)
+        rows.append(f"{left:0{width}}"[::-1])
+        left //= 10
+    return f"{str(a)[::-1]}*{str(b)[::-1]}={','.join(rows)}"
+
+
+def test_partial_products_are_those_of_plain_python() -> None:
+    chance = random.Random(0)
+    rows = [
+        (chance.randrange(10 ** chance.randint(1, 7)), chance.randrange(10 ** chance.randint(1, 7)))
+        for _ in range(500)
+    ]
+    expected = [f"<start>{partial_products(a, b)}<end>" for a, b in rows]
+    assert MULTIPLY.typed(*(f"{a}*{b}" for a, b in rows)) == expected
+
+
+def test_partial_products_of_long_numbers_are_those_of_plain_python() -> None:
+    rows = [(7**100, 3**130), (10**60 - 1, 10**70 - 1), (10**60, 3)]
+    expected = [f"<start>{partial_products(a, b)}<end>" for a, b in rows]
+    assert MULTIPLY.typed(*(f"{a}*{b}" for a, b in rows)) == expected
+
+
+def test_digits_of_partial_products_stand_in_column_and_row() -> None:
+    lines = MULTIPLY.write(MULTIPLY.task.parse(["23*45"]))
+    tokens = [MULTIPLY.format.vocabulary.tokens[i] for i in lines.ids[0].tolist()]
+    columns = [getattr(lines, name)[0].tolist() for name in ("place", "row", "field")]
+    every, none, scratch, answer = EVERYWHERE, NO_PLACE, Field.SCRATCH, Field.ANSWER
+    assert list(zip(tokens, *columns, strict=True)) == [
+        ("<start>", every, every, Field.START),
+        ("3", 1, every, Field.OPERAND),
+        ("2", 2, every, Field.OPERAND),
+        ("*", none, none, Field.OPERATOR),
+        ("5", every, 1, Field.OPERAND + 1),
+        ("4", every, 2, Field.OPERAND + 1),
+        ("=", 0, 1, Field.EQUALS),
+        ("5", 1, 1, answer), ("1", 2, 1, scratch), ("1", 3, 1, scratch),
+        (",", 0, 2, scratch),
+        ("3", 1, 2, answer), ("0", 2, 2, answer), ("1", 3, 2, answer),
+        ("<end>", 0, 3, answer),
+    ]  # fmt: skip
+
+
+# Sorting ---------------------------------------------------------------------------------------
+
+
+def test_twelve_numbers_are_sorted() -> None:
+    pair = Pair("", SortingConfig(max_numbers=12), LabelsFormatConfig())
+    problem = "a:821,b:51872,c:9,d:72,e:10414,f:98082,g:41,h:984,i:30,j:2,k:9898,l:13"
+    assert pair.typed(problem) == [f"{problem}=jcligdahkebf<end>"]
+    assert pair.read_texts(f"{problem}=jcligdahkebf<end>") == ["jcligdahkebf"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({}, "a:821,b:9,c:72=bca<end>"),
+        ({"start_token": True}, "<start>a:821,b:9,c:72=bca<end>"),
+        ({"order": "reversed"}, "a:128,b:9,c:27=bca<end>"),
+        ({"padding": "longest"}, "a:821,b:009,c:072=bca<end>"),
+        ({"padding": "fixed"}, "a:00821,b:00009,c:00072=bca<end>"),
+        ({"padding": "longest", "order": "reversed"}, "a:128,b:900,c:270=bca<end>"),
+    ],
+    ids=str,
+)
+def test_each_setting_of_labels_does_what_it_says(settings: dict[str, object], line: str) -> None:
+    pair = Pair("", SortingConfig(max_digits=5), LabelsFormatConfig(**settings))
+    assert pair.typed("a:821,b:9,c:72", "1,1,1,1,12345")[0] == line
+
+
+def test_a_number_beyond_fixed_padding_is_refused_with_both_lengths() -> None:
+    pair = Pair("", SortingConfig(max_digits=5), LabelsFormatConfig(padding="fixed"))
+    with pytest.raises(ProblemError, match=r"a number has 6 digits and this format pads to 5\."):
+        pair.typed("123456,1")
+
+
+def test_all_tokens_of_the_kth_number_stand_in_row_k() -> None:
+    pair = Pair("", SortingConfig(), LabelsFormatConfig(start_token=True))
+    lines = pair.write(pair.task.parse(["a:821,b:9"]))
+    tokens = [pair.format.vocabulary.tokens[i] for i in lines.ids[0].tolist()]
+    columns = [getattr(lines, name)[0].tolist() for name in ("place", "row", "field")]
+    every, none, label, answer = EVERYWHERE, NO_PLACE, Field.LABEL, Field.ANSWER
+    assert list(zip(tokens, *columns, strict=True)) == [
+        ("<start>", every, every, Field.START),
+        ("a", 0, 1, label), (":", 0, 1, label),
+        ("8", 3, 1, Field.OPERAND), ("2", 2, 1, Field.OPERAND), ("1", 1, 1, Field.OPERAND),
+        (",", none, 1, label),
+        ("b", 0, 2, label), (":", 0, 2, label), ("9", 1, 2, Field.OPERAND + 1),
+        ("=", ANCHOR, ANCHOR, Field.EQUALS),
+        ("b", none, 1, answer), ("a", none, 2, answer), ("<end>", none, 3, answer),
+    ]  # fmt: skip
+
+
+# Encoders --------------------------------------------------------------------------------------
+
+
+def test_a_mirrored_line_is_the_prompt_reversed_and_padded() -> None:
+    pair = Pair("", of("+", max_digits=20), ParallelFormatConfig(mirrored=True))
+    a, b = 29458670367, 59799239011929961529
+    lines = pair.write(pair.task.parse([f"{a}+{b}"]))
+    tokens = [pair.format.vocabulary.tokens[i] for i in lines.ids[0].tolist()]
+    assert "".join(tokens) == "=92516992911093299795+76307685492" + "<pad>" * 9
+    assert "".join(tokens[:33]) == f"{a}+{b}="[::-1]
+    assert len(tokens) == 42
+    assert len(pair.format.vocabulary) == 14
+    assert set(pair.format.vocabulary.tokens) == {*"0123456789+=", "<pad>", "<end>"}
+    labels = pair.format.vocabulary.text(lines.labels[0][lines.target[0]].tolist())
+    assert labels == f"{str(a + b)[::-1]}<end>"
+    assert int(lines.target[0].sum()) == len(str(a + b)) + 1
+    assert lines.target[0, 0]
+
+
+def test_a_parallel_line_has_a_slot_for_every_digit_and_the_end() -> None:
+    pair = Pair("", of("+"), ParallelFormatConfig())
+    lines = pair.write(pair.task.parse(["123+45"]))
+    slots = "<slot>" * 5
+    assert texts(pair.format, lines) == [f"321+54={slots}"]
+    assert pair.format.vocabulary.text(lines.labels[0][lines.target[0]].tolist()) == "861<end>"
+    assert lines.place.tolist() == [[1, 2, 3, NO_PLACE, 1, 2, ANCHOR, 1, 2, 3, 4, 5]]
+    assert lines.field[0, 7:].tolist() == [Field.ANSWER] * 5
+
+
+def test_slots_of_products_hold_the_digits_of_both() -> None:
+    pair = Pair("", of("*"), ParallelFormatConfig())
+    lines = pair.write(pair.task.parse(["99*99"]))
+    assert texts(pair.format, lines) == [f"99*99={'<slot>' * 5}"]
+    assert pair.format.vocabulary.text(lines.labels[0][lines.target[0]].tolist()) == "1089<end>"
+
+
+def test_an_operand_beyond_the_mirrored_line_is_refused_with_both_lengths() -> None:
+    pair = Pair("", of("+", max_digits=3), ParallelFormatConfig(mirrored=True))
+    with pytest.raises(ProblemError) as caught:
+        pair.typed("1234+5")
+    assert str(caught.value) == (
+        "an operand has 4 digits and this format has room for 3. Train with --task.max_digits 4."
+    )
+
+
+# Residues --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("modulus", "typed", "tokens"),
+    [
+        (113, "95+30", ["95", "+", "30", "=", "12"]),
+        (113, "112+1", ["112", "+", "1", "=", "0"]),
+        (97, "0+0", ["0", "+", "0", "=", "0"]),
+        (2, "1+1", ["1", "+", "1", "=", "0"]),
+        (1_000, "999+999", ["999", "+", "999", "=", "998"]),
+    ],
+)
+def test_a_residue_is_one_token(modulus: int, typed: str, tokens: list[str]) -> None:
+    pair = Pair("", ModularAdditionConfig(modulus=modulus), ResiduesFormatConfig())
+    lines = pair.write(pair.task.parse([typed]))
+    assert [pair.format.vocabulary.tokens[i] for i in lines.ids[0].tolist()] == tokens
+    assert lines.place.tolist() == [[NO_PLACE, NO_PLACE, NO_PLACE, ANCHOR, NO_PLACE]]
+    assert lines.target.tolist() == [[False] * 4 + [True]]
+    assert lines.field.tolist() == [
+        [Field.OPERAND, Field.OPERATOR, Field.OPERAND + 1, Field.EQUALS, Field.ANSWER]
+    ]
+
+
+def test_the_vocabulary_of_residues_is_they_and_two_symbols() -> None:
+    pair = Pair("", ModularAdditionConfig(modulus=7), ResiduesFormatConfig())
+    assert pair.format.vocabulary.tokens == (*"0123456", "+", "=")
+
+
+def test_residues_of_all_pairs_are_pythons() -> None:
+    pair = Pair("", ModularAdditionConfig(modulus=113), ResiduesFormatConfig())
+    lines = pair.write(pair.task.space().problems(torch.arange(113**2)))
+    a, b, found = lines.ids[:, 0], lines.ids[:, 2], lines.ids[:, 4]
+    assert torch.equal((a + b) % 113, found)
+    assert torch.equal(113 * a + b, torch.arange(113**2).int())
+
+
+# What the texts in these tests are -------------------------------------------------------------
+
+
+def test_text_becomes_the_tokens_of_its_vocabulary() -> None:
+    assert ids_of(DIVIDE.format, "<start>1//2%3").tolist() == [
+        [DIVIDE.format.vocabulary.id(token) for token in ("<start>", "1", "//", "2", "%", "3")]
+    ]

@@ -1,0 +1,127 @@
+"""Lines from pieces, against plain strings; annotation once per pattern, against one by one."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from abacist.formats.annotated import AnnotatedTokens, Field
+from abacist.formats.lines import Piece, constant, join, once_per_pattern, without_targets
+
+PADDING = 12
+
+
+@st.composite
+def piece_rows(draw: st.DrawFn) -> tuple[list[list[list[int]]], list[bool], list[bool]]:
+    """The tokens of every piece of every line, which pieces are mirrored, which say no widths."""
+    batch, num_pieces = draw(st.integers(1, 5)), draw(st.integers(1, 5))
+    pieces, mirrored, whole = [], [], []
+    for _ in range(num_pieces):
+        is_whole = draw(st.booleans())
+        width = draw(st.integers(1, 4))
+        lengths = st.just(width) if is_whole or draw(st.booleans()) else st.integers(0, width)
+        pieces.append(
+            [
+                draw(st.lists(st.integers(0, 9), min_size=length, max_size=length))
+                for length in draw(st.lists(lengths, min_size=batch, max_size=batch))
+            ]
+        )
+        mirrored.append(draw(st.booleans()))
+        whole.append(is_whole)
+    return pieces, mirrored, whole
+
+
+def piece_of(rows: list[list[int]], mirrored: bool, whole: bool) -> Piece:
+    """What is beyond a row's length is nonsense, which must not be written."""
+    width = max(map(len, rows)) + (0 if whole else 1)
+    ids = torch.tensor([row + [11] * (width - len(row)) for row in rows], dtype=torch.uint8)
+    widths = None if whole else torch.tensor([len(row) for row in rows])
+    return Piece(ids.view(len(rows), width), widths, mirrored)
+
+
+@pytest.mark.parametrize("end", [False, True])
+@settings(deadline=None, max_examples=150)
+@given(drawn=piece_rows())
+def test_pieces_stand_side_by_side_without_gaps(
+    end: bool, drawn: tuple[list[list[list[int]]], list[bool], list[bool]]
+) -> None:
+    pieces, mirrored, whole = drawn
+    lines = join(
+        [piece_of(*piece) for piece in zip(pieces, mirrored, whole, strict=True)], PADDING, end
+    )
+    expected = []
+    for row in zip(*pieces, strict=True):
+        parts = (part[::-1] if m else part for part, m in zip(row, mirrored, strict=True))
+        expected.append([token for part in parts for token in part])
+    width = max(map(len, expected)) + end
+    assert lines.tolist() == [line + [PADDING] * (width - len(line)) for line in expected]
+    assert lines.dtype == torch.uint8
+
+
+def test_a_constant_is_the_same_token_in_every_line() -> None:
+    assert constant(7, 3, torch.device("cpu")).ids_BW.tolist() == [[7]] * 3
+
+
+def test_no_lines_are_joined_from_empty_pieces() -> None:
+    nothing = Piece(torch.zeros(0, 3, dtype=torch.uint8), torch.zeros(0, dtype=torch.int64), True)
+    assert len(join([nothing, nothing], PADDING)) == 0
+    assert len(join([nothing, nothing], PADDING, end=True)) == 0
+
+
+def test_a_line_of_nothing_still_has_its_end() -> None:
+    nothing = Piece(torch.zeros(2, 0, dtype=torch.uint8))
+    assert join([nothing], PADDING, end=True).tolist() == [[PADDING]] * 2
+
+
+def annotate(ids: Tensor) -> AnnotatedTokens:
+    """Something that depends on which tokens are digits and what the others are."""
+    kinds = ids.clamp(min=9)
+    place = (kinds - 9).cumsum(dim=1).int()
+    field = (kinds == 10).to(torch.uint8) * Field.OPERATOR
+    return AnnotatedTokens(ids, place, field, place > 5, row=place * 2)
+
+
+@pytest.mark.parametrize("repeats", [1, 2, 5])
+@pytest.mark.parametrize(("num_patterns", "width"), [(1, 9), (7, 5), (20_000, 24)])
+def test_patterns_are_annotated_as_each_line_alone(
+    num_patterns: int, width: int, repeats: int
+) -> None:
+    """Among 20,000 patterns there are some whose weighted sums agree by chance."""
+    generator = torch.Generator().manual_seed(0)
+    patterns = torch.randint(9, 14, (num_patterns, width), generator=generator)
+    ids = patterns.repeat(repeats, 1)
+    digits = torch.randint(0, 10, ids.shape, generator=generator)
+    ids = torch.where(ids == 9, digits, ids)
+    found, expected = once_per_pattern(ids, annotate), annotate(ids.int())
+    for name in ("ids", "place", "field", "target", "row"):
+        assert torch.equal(getattr(found, name), getattr(expected, name)), name
+    assert found.step is None
+
+
+def test_lines_of_few_patterns_are_annotated_once_a_pattern() -> None:
+    seen = []
+
+    def counting(ids: Tensor) -> AnnotatedTokens:
+        seen.append(len(ids))
+        return annotate(ids)
+
+    ids = torch.randint(0, 10, (1_000, 6), generator=torch.Generator().manual_seed(0))
+    ids[::2, 3] = 10
+    once_per_pattern(ids, counting)
+    assert seen == [2]
+
+
+def test_no_lines_are_annotated() -> None:
+    assert once_per_pattern(torch.zeros(0, 5, dtype=torch.int64), annotate).place.shape == (0, 5)
+
+
+def test_without_targets_what_was_to_be_predicted_is_padding() -> None:
+    lines = annotate(torch.tensor([[10, 1, 12, 12, 10]]))
+    assert lines.target.tolist() == [[False, False, False, True, True]]
+    prompt = without_targets(lines)
+    operator = int(Field.OPERATOR)
+    assert prompt.field.tolist() == [[operator, 0, 0, 0, 0]]
+    assert not prompt.target.any()
+    assert prompt.ids.tolist() == lines.ids.tolist()
+    assert prompt.place.tolist() == lines.place.tolist()

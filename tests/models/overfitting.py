@@ -1,0 +1,34 @@
+"""Learning one batch by heart: a model that cannot do that is not wired up."""
+
+import torch
+from torch import nn
+
+from abacist.formats.annotated import AnnotatedTokens
+from abacist.models.teacher_forcing import IGNORED, teacher_forced
+from abacist.models.transformer import Transformer
+
+
+def steps_to_learn(
+    model: Transformer,
+    lines: AnnotatedTokens,
+    *,
+    loss_below: float,
+    max_steps: int,
+    learning_rate: float = 1e-2,
+    seed: torch.Generator | None = None,
+) -> int | None:
+    """After how many steps the loss of the batch is below that; None where it never is."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.98))
+    model.train()
+    for step in range(max_steps):
+        forced = teacher_forced(model, lines, seed=seed)
+        loss = nn.functional.cross_entropy(
+            forced.logits.flatten(0, 1), forced.labels.flatten(), ignore_index=IGNORED
+        )
+        if loss.item() < loss_below:
+            return step
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    return None
