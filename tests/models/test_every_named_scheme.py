@@ -168,7 +168,6 @@ def test_a_batch_through_the_fast_path_equals_one_pair_at_a_time(positions: str)
     torch.testing.assert_close(forced.logits[judged], expected, rtol=1e-9, atol=1e-9)
 
 
-LEARNED = PositionScheme(encoding="learned", coordinate="place", offset="batch", max_offset=20)
 WINDOWED: dict[str, tuple[PositionScheme, ...]] = {
     **{name: schemes for name, schemes in POSITIONS.items() if any(s.window for s in schemes)},
     **{

@@ -194,10 +194,6 @@ def test_validation_leaves_nothing_to_chance(quick_settings, settings):
         assert loss_of(model, lines, aligned) == loss_of(model, lines, aligned)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a large batch is done in parts, and each of them draws an offset (or subset) of its own",
-)
 @pytest.mark.parametrize("positions", ["abacus", "randomised-fire"])
 def test_a_batch_done_in_parts_has_one_offset_or_subset_as_a_whole_one(
     quick_settings, monkeypatch, positions

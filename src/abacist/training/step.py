@@ -51,10 +51,11 @@ def _parts(config: ModelConfig, lines: AnnotatedTokens) -> list[tuple[AnnotatedT
     """The batch in parts whose activations stay in a processor's cache, and their shares of the loss.
 
     Gradients are summed, so that the step is the same up to rounding; large ones are faster so.
+    What is drawn once a batch must not be drawn for each part, so such batches stay whole.
     """
     size = 4 * lines.ids.numel() * config.mlp_width
     count = min(len(lines.ids), size // _CACHED_BYTES)
-    if count < 2:
+    if count < 2 or leaves_to_chance(config):
         return [(lines, 1.0)]
     targets = int(lines.target.sum())
     rows = torch.arange(len(lines.ids)).chunk(count)
@@ -67,8 +68,9 @@ def _loops(
 ) -> tuple[int, int]:
     """How often the layers are run for the progressive loss, and how many of these are detached.
 
-    `fewer` is McLeish et al.'s progressive loss as retold by a blog post: any smaller number of
-    loops. `detached` is their own (arXiv 2405.17399 §A.4): n loops without gradient, then k with.
+    `fewer` is McLeish et al.'s progressive loss as retold by a blog post: any number of loops up
+    to all. `detached` is their own (arXiv 2405.17399 §A.4): n loops without gradient, then k with,
+    k at most half of all; their code detaches half of the full pass as well, ours does not.
     """
 
     def between(low: int, high: int) -> int:
