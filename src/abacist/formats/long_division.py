@@ -226,6 +226,7 @@ class LongDivisionFormat:
         self, ids_BT: Tensor, dividend_length: int, divisor_length: int
     ) -> AnnotatedTokens:
         """Lines of one shape; nonsense for lines without an operator and `=`, but no error."""
+        dividend_length, divisor_length = max(0, dividend_length), max(0, divisor_length)
         batch, length = ids_BT.shape
         device = ids_BT.device
         place, row, step, field = self._prompt_template(dividend_length, divisor_length)
@@ -252,7 +253,8 @@ class LongDivisionFormat:
         )
         # The counts behind `-` are the quotient's digits, where that is asked; what stands behind
         # all steps is the remainder, where that is, and the end token.
-        operator = ids_BT[:, max(0, len(field) - divisor_length - 2)].unsqueeze(1)
+        operator_at = min(max(0, len(field) - divisor_length - 2), length - 1)
+        operator = ids_BT[:, operator_at].unsqueeze(1)
         divides = torch.ones_like(operator, dtype=torch.bool)
         if self.remainder_id is not None:
             divides = operator != self.remainder_id

@@ -277,10 +277,13 @@ def _calculate(operation: str, problems: Problems) -> Numbers:
         return Numbers(differences, digits.significant(differences), negative)
     if operation == "*":
         results = digits.multiply(a, b)
-    elif operation == "//":
-        results = digits.divide(a, b).quotient_SB.t().flip(1)
-    else:
-        results = digits.divide(a, b).remainder_BW
+        return Numbers(results, digits.significant(results))
+    # Its cost is steps times the width of the divisor, which is often the shorter number.
+    if len(b):
+        b = b[:, : int(problems.lengths_BN[:, 1].max())]
+    division = digits.divide(a, b)
+    quotient, remainder = division.quotient_SB.t().flip(1), division.remainder_BW
+    results = quotient if operation == "//" else remainder
     return Numbers(results, digits.significant(results))
 
 
