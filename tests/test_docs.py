@@ -136,3 +136,12 @@ def test_every_position_scheme_and_its_fields_have_their_rows():
     for field in fields(ModelConfig):
         sizes = ("width", "num_heads", "mlp_width", "positions")
         assert f"`model.{field.name}`" in text or field.name in sizes, field.name
+
+
+def test_speeds_in_the_document_are_those_of_the_record():
+    record = json.loads((ROOT / "results" / "data.json").read_text())
+    for row in record["rows"]:
+        cells = (row["problems_per_second"], row["best_problems_per_second"])
+        shown = " | ".join(f"{cell:,.0f}" for cell in cells)
+        assert f"| {row['name']} | {shown} | {row['ratio']:.1f} |" in PROBLEMS
+    assert set(record["overlap in 10,000,002 draws"].values()) == {0}

@@ -527,12 +527,15 @@ def test_shapes_of_chains_are_kept_when_rows_are_chosen_or_repeated() -> None:
 
 
 def test_measures_are_lengths_and_for_sums_the_chain() -> None:
-    measured = ADD.measures(ADD.parse(["99+1", "1+2"]))
+    measured = ADD.measures(ADD.parse(["999999+1", "1+2"]))
     assert {name: values.tolist() for name, values in measured.items()} == {
-        "digits of the longest operand": [2, 1],
-        "digits of the answer": [3, 1],
-        "longest carry chain": [2, 0],
+        "digits of the longest operand": [6, 1],
+        "digits of the answer": [7, 1],
+        "longest carry chain": [6, 0],
     }
+    task = task_of("+", max_digits=3)
+    sizes = task.measures(task.parse(["999+999", "20+19", "20+20"]))
+    assert sizes["size of the answer, in steps of 40"].tolist() == [49, 0, 1]
     assert "longest carry chain" not in MIXED.measures(MIXED.parse(["1-2"]))
 
 

@@ -73,6 +73,7 @@ def draw_histograms(histograms: Mapping[str, Mapping[int, int]], path: Path) -> 
         axes = figure.add_subplot(1, len(histograms), number)
         total = sum(counts.values())
         axes.bar(list(counts), [100 * count / total for count in counts.values()], color="#4477aa")
+        axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set_xlabel(name)
         axes.set_ylabel("% of training problems")
         axes.spines[["top", "right"]].set_visible(False)

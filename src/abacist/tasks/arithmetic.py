@@ -26,6 +26,8 @@ _VERBS = {
     "%": "takes remainders",
 }
 _DIVISIONS = ("//", "%")
+_LONGEST_BINNED = 5
+"""Digits of answers whose sizes are worth a histogram of their own."""
 
 
 class Arithmetic:
@@ -92,11 +94,17 @@ class Arithmetic:
         return Numbers(results, lengths, negative if "-" in self.operations else None)
 
     def measures(self, problems: Problems) -> dict[str, Tensor]:
-        """Lengths, and for sums the longest chain of carries."""
+        """Lengths, the answer where it is short, and for sums the longest chain of carries."""
+        answer = self.answer(problems)
         found = {
             "digits of the longest operand": problems.lengths_BN.amax(dim=1),
-            "digits of the answer": self.answer(problems).lengths_B,
+            "digits of the answer": answer.lengths_B,
         }
+        if answer.digits_BW.shape[1] <= _LONGEST_BINNED:
+            powers = 10 ** torch.arange(answer.digits_BW.shape[1])
+            values = (answer.digits_BW.long() * powers).sum(dim=1)
+            step = max(1, 10**self.config.longest_operand // 25)
+            found[f"size of the answer, in steps of {step:,}"] = values // step
         if self.operations == ("+",):
             found["longest carry chain"] = self.longest_carry_chain(problems)
         return found

@@ -1,0 +1,57 @@
+import pytest
+import torch
+from small_models import FORMAT, random_model, random_problems
+
+from abacist.errors import ConfigurationError
+from abacist.models.decoding import Sampling, generate
+from abacist.models.teacher_forcing import coordinates_of
+
+
+def sampling(seed: int = 0, **settings: float) -> Sampling:
+    return Sampling(torch.Generator().manual_seed(seed), **settings)
+
+
+def written(chosen: Sampling | None) -> list[list[int]]:
+    prompt = FORMAT.prompt(random_problems([(3, 4)] * 6))
+    generated = generate(
+        random_model(),
+        prompt.ids,
+        prompt.lengths,
+        max_new_tokens=6,
+        end_id=FORMAT.end_id,
+        coordinates_of=lambda ids: coordinates_of(FORMAT.annotate(ids)),
+        sampling=chosen,
+    )
+    return generated.ids.tolist()
+
+
+def test_drawing_among_the_likeliest_one_is_greedy() -> None:
+    assert written(sampling(top_k=1)) == written(None)
+
+
+def test_a_very_low_temperature_is_greedy() -> None:
+    assert written(sampling(temperature=1e-6)) == written(None)
+
+
+def test_a_seed_repeats_what_was_drawn_and_another_differs() -> None:
+    first, again, other = (written(sampling(seed, temperature=2.0)) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_tokens_are_drawn_by_their_probabilities() -> None:
+    logits = torch.tensor([0.5, 0.3, 0.2]).log().expand(20_000, -1)
+    shares = torch.bincount(sampling().draw(logits), minlength=3) / 20_000
+    torch.testing.assert_close(shares, torch.tensor([0.5, 0.3, 0.2]), atol=0.02, rtol=0)
+
+
+def test_no_token_below_the_likeliest_k_is_drawn() -> None:
+    logits = torch.tensor([1.0, 3.0, 2.0, 0.0]).expand(2_000, -1)
+    assert set(sampling(top_k=2).draw(logits).tolist()) == {1, 2}
+    assert set(sampling(top_k=9).draw(logits).tolist()) == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("settings", [{"temperature": 0.0}, {"temperature": -1.0}, {"top_k": 0}])
+def test_settings_without_a_meaning_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(ConfigurationError, match="must be"):
+        sampling(**settings)
