@@ -73,6 +73,7 @@ class _Slow:
                 state = self.layer(f"blocks.{layer}", state, injected, line)
         rows = []
         for t, x in enumerate(state):
+            x = self.mlp("final_mlp", x) if config.final_mlp else x
             normed = self.norm("final_norm", x) if config.final_norm else x
             logits = self.linear("head", normed)
             rows.append(logits if line.index[t] >= 0 else torch.zeros_like(logits))
@@ -96,7 +97,7 @@ class _Slow:
         for vector, scheme in self.vectors(line, t, self.config.width):
             if scheme.added_to == "input":
                 x = x + vector
-        return x
+        return self.norm("embedding_norm", x) if self.config.embedding_norm else x
 
     def vectors(self, line: Line, t: int, width: int) -> list[tuple[Tensor, PositionScheme]]:
         """What the absolute schemes add at token t; tokens without a coordinate count as 0."""

@@ -98,6 +98,8 @@ MODELS: dict[str, dict[str, object]] = {
     "rms behind": {"norm": "rms", "norm_order": "post", "num_layers": 2},
     "rms": {"norm": "rms"},
     "no final norm": {"final_norm": False},
+    "normalised embedding": {"embedding_norm": True},
+    "a last MLP": {"final_mlp": True, "activation": "geglu"},
     **{f"activation {name}": {"activation": name} for name in ("relu", "geglu", "swiglu")},
     "no biases": {"biases": ()},
     "biases of queries, keys, values": {"biases": ("queries-keys-values",)},

@@ -210,6 +210,7 @@ def test_loss_before_training_is_about_that_of_a_guess(positions: str, tied_head
         {"norm": "rms"},
         {"tied_head": True, "biases": (), "norm": "rms", "num_layers": 3},
         {"activation": "geglu", "final_norm": False},
+        {"embedding_norm": True, "final_mlp": True, "norm": "rms", "activation": "swiglu"},
         {"activation": "swiglu", "norm_order": "post", "recurrences": 3, "injection": "linear"},
         {"query_key_norm": True, "length_scaling": True, "direction": "both"},
         {"head_width": 5},

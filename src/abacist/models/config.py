@@ -190,6 +190,10 @@ class ModelConfig:
     """Normalisation around attention and MLP."""
     norm_order: Literal["pre", "post"] = "pre"
     """Normalise what goes into attention and MLP, or their sum with the residual."""
+    embedding_norm: bool = False
+    """Normalise the embedded input."""
+    final_mlp: bool = False
+    """Pass what comes out of the last layer through one more MLP, whose output replaces it."""
     final_norm: bool = True
     """Normalise before the head."""
     query_key_norm: bool = False

@@ -59,6 +59,9 @@ def components(
             rows = scheme.num_positions
             name = f"learned {scheme.coordinate} embedding"
             found.append(Component(name, f"{rows} × {width}", 1, rows * width, 0))
+    norm = 2 * D if config.norm == "layer" else D
+    if config.embedding_norm:
+        found.append(Component("embedding normalisation", f"{norm}", 1, norm, 0))
     if config.injection == "linear":
         mixed = 2 * D * D
         found.append(
@@ -100,8 +103,9 @@ def components(
     found.append(
         Component("MLP", f"{up}, {down}", layers, layers * mlp, queries * (wide + 1) * D * F)
     )
-    norm = 2 * D if config.norm == "layer" else D
     found.append(Component("normalisation", f"2 × {norm}", layers, layers * 2 * norm, 0))
+    if config.final_mlp:
+        found.append(Component("final MLP", f"{up}, {down}", 1, mlp, asked * (wide + 1) * D * F))
     if config.final_norm:
         found.append(Component("final normalisation", f"{norm}", 1, norm, 0))
     head = bias("head", V) + (0 if config.tied_head else V * D)

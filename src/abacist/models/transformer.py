@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from abacist.errors import ConfigurationError, ProblemError
-from abacist.models.block import Block, Injection, make_norm
+from abacist.models.block import MLP, Block, Injection, make_norm
 from abacist.models.config import ABSOLUTE, ModelConfig, PositionScheme
 from abacist.models.coordinates import Coordinates, Placed, placed
 from abacist.models.encodings import Placement, make_vectors, rotation, select_rows
@@ -40,6 +40,8 @@ class Transformer(nn.Module):
             if scheme.encoding in ABSOLUTE
         )
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
+        self.embedding_norm = make_norm(config) if config.embedding_norm else nn.Identity()
+        self.final_mlp = MLP(config) if config.final_mlp else nn.Identity()
         self.injection = Injection(config) if config.injection == "linear" else None
         self.final_norm = make_norm(config) if config.final_norm else nn.Identity()
         self.head = nn.Linear(config.width, vocabulary_size, bias="head" in config.biases)
@@ -123,7 +125,7 @@ class Transformer(nn.Module):
                 # What stands at padding is seen by nobody and must not fall off a table.
                 values = torch.where(where.index < 0, 0, values)
                 resid = resid + encoding(values).transpose(0, 1).to(resid.dtype)
-        out: Tensor = self.dropout(resid)
+        out: Tensor = self.dropout(self.embedding_norm(resid))
         return out
 
     def placement(self, where: Placed, dtype: torch.dtype) -> Placement | None:
@@ -165,7 +167,7 @@ class Transformer(nn.Module):
 
     def unembed(self, resid_TBD: Tensor) -> Tensor:
         """Logits (B, T, V) from the residual stream after the last layer."""
-        normed = self.final_norm(resid_TBD)
+        normed = self.final_norm(self.final_mlp(resid_TBD))
         # Stored class by class, so that the softmax of the loss runs along whole vectors
         # instead of rows of a dozen numbers.
         logits_VN = self.head.weight @ normed.flatten(0, 1).t()
