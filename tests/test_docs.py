@@ -145,3 +145,11 @@ def test_speeds_in_the_document_are_those_of_the_record():
         shown = " | ".join(f"{cell:,.0f}" for cell in cells)
         assert f"| {row['name']} | {shown} | {row['ratio']:.1f} |" in PROBLEMS
     assert set(record["overlap in 10,000,002 draws"].values()) == {0}
+
+
+def test_step_times_in_the_document_are_those_of_the_record():
+    record = json.loads((ROOT / "results" / "model.json").read_text())
+    text = (ROOT / "docs" / "models.md").read_text()
+    for row in record["steps"]:
+        assert f"| {row['size']} | {1000 * row['seconds']['ours']:.1f} ms |" in text
+        assert f"| {row['ours_over_products']:.1f} |" in text
