@@ -13,13 +13,14 @@ from torch import Tensor
 from abacist.errors import ProblemError
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import LabelsFormatConfig, Layout
-from abacist.formats.lines import Piece, constant, join, once_per_pattern, without_targets
+from abacist.formats.joined import JoinedFormat
+from abacist.formats.lines import Piece, constant, once_per_pattern
 from abacist.tasks.config import MOST_LABELS, SortingConfig, TaskConfig
 from abacist.tasks.problems import Answer, Ordering, Problems
 from abacist.vocabulary import DIGITS, Vocabulary
 
 
-class LabelsFormat:
+class LabelsFormat(JoinedFormat):
     """Writes, annotates and reads sorting problems."""
 
     layout: Layout = "shape"
@@ -36,22 +37,6 @@ class LabelsFormat:
         self.equals_id, self.end_id = self.vocabulary.id("="), self.vocabulary.id("<end>")
         self.start_id = self.vocabulary.id("<start>") if config.start_token else None
         self.first_label = self.vocabulary.id("a")
-
-    def write(
-        self, problems: Problems, answer: Answer, generator: torch.Generator | None = None
-    ) -> AnnotatedTokens:
-        """Whole lines, padded on the right with end tokens."""
-        assert isinstance(answer, Ordering)
-        labels = (answer.ranked_BN + self.first_label).to(torch.uint8)
-        pieces = [*self._prompt_pieces(problems), Piece(labels, answer.counts_B)]
-        lines = join(pieces, self.end_id, end=True)
-        return self.annotate(lines)
-
-    def prompt(
-        self, problems: Problems, generator: torch.Generator | None = None
-    ) -> AnnotatedTokens:
-        """Lines up to and including `=`; whatever follows in the shorter ones is padding."""
-        return without_targets(self.annotate(join(self._prompt_pieces(problems), self.end_id)))
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
         """Place, row, field and target of every token, from the ids alone."""
@@ -99,6 +84,11 @@ class LabelsFormat:
             mirrored = self.config.order == "usual"
             pieces.append(Piece(ids[:, position], widths[:, position], mirrored))
         return [*pieces, constant(self.equals_id, batch, device)]
+
+    def _target_piece(self, problems: Problems, answer: Answer) -> Piece:
+        assert isinstance(answer, Ordering)
+        labels = (answer.ranked_BN + self.first_label).to(torch.uint8)
+        return Piece(labels, answer.counts_B)
 
     def _widths(self, lengths_BN: Tensor) -> Tensor:
         """int64 (B, N): digits written of every number."""

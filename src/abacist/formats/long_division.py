@@ -29,7 +29,8 @@ from torch import Tensor
 
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, AnnotatedTokens, Field
 from abacist.formats.config import Layout, LongDivisionFormatConfig
-from abacist.formats.lines import Piece, constant, equals, join, without_targets
+from abacist.formats.joined import JoinedFormat
+from abacist.formats.lines import Piece, constant, equals
 from abacist.tasks import digits
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
 from abacist.tasks.problems import OPERATIONS, Answer, Problems
@@ -39,7 +40,7 @@ _EXTRA = 3
 """A row is wider than the divisor by one digit, the sign and the count."""
 
 
-class LongDivisionFormat:
+class LongDivisionFormat(JoinedFormat):
     """Writes, annotates and reads divisions."""
 
     layout: Layout = "free"
@@ -59,20 +60,6 @@ class LongDivisionFormat:
         self._operator_of = torch.zeros(len(OPERATIONS), dtype=torch.uint8)
         for operation, token in zip(operations, self.operator_ids, strict=True):
             self._operator_of[OPERATIONS.index(operation)] = token
-
-    def write(
-        self, problems: Problems, answer: Answer, generator: torch.Generator | None = None
-    ) -> AnnotatedTokens:
-        """Whole lines, padded on the right with end tokens."""
-        pieces = [*self._prompt_pieces(problems), self._work(problems)]
-        lines = join(pieces, self.end_id, end=True)
-        return self.annotate(lines)
-
-    def prompt(
-        self, problems: Problems, generator: torch.Generator | None = None
-    ) -> AnnotatedTokens:
-        """Lines up to and including `=`; whatever follows in the shorter ones is padding."""
-        return without_targets(self.annotate(join(self._prompt_pieces(problems), self.end_id)))
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
         """Place, row, step, field and target of every token, from the ids alone.
@@ -156,7 +143,7 @@ class LongDivisionFormat:
         operator = Piece(self._operator_of.to(device)[problems.operation_B.long()].unsqueeze(1))
         return [*pieces, a, operator, b, constant(self.equals_id, batch, device)]
 
-    def _work(self, problems: Problems) -> Piece:
+    def _target_piece(self, problems: Problems, answer: Answer) -> Piece:
         """All rows of all problems, and end tokens behind the shorter ones.
 
         Those of one divisor length have one width and are done together.

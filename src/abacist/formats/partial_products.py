@@ -21,14 +21,15 @@ from torch import Tensor
 
 from abacist.formats.annotated import EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import Layout, PartialProductsFormatConfig
-from abacist.formats.lines import Piece, constant, join, once_per_pattern, without_targets
+from abacist.formats.joined import JoinedFormat
+from abacist.formats.lines import Piece, constant, join, once_per_pattern
 from abacist.tasks import digits
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
 from abacist.tasks.problems import Answer, Problems
 from abacist.vocabulary import DIGITS, Vocabulary
 
 
-class PartialProductsFormat:
+class PartialProductsFormat(JoinedFormat):
     """Writes, annotates and reads multiplications."""
 
     layout: Layout = "shape"
@@ -41,20 +42,6 @@ class PartialProductsFormat:
         self.operator_id, self.equals_id = self.vocabulary.id("*"), self.vocabulary.id("=")
         self.comma_id, self.end_id = self.vocabulary.id(","), self.vocabulary.id("<end>")
         self.start_id = self.vocabulary.id("<start>") if config.start_token else None
-
-    def write(
-        self, problems: Problems, answer: Answer, generator: torch.Generator | None = None
-    ) -> AnnotatedTokens:
-        """Whole lines, padded on the right with end tokens."""
-        pieces = [*self._prompt_pieces(problems), self._work(problems)]
-        lines = join(pieces, self.end_id, end=True)
-        return self.annotate(lines)
-
-    def prompt(
-        self, problems: Problems, generator: torch.Generator | None = None
-    ) -> AnnotatedTokens:
-        """Lines up to and including `=`; whatever follows in the shorter ones is padding."""
-        return without_targets(self.annotate(join(self._prompt_pieces(problems), self.end_id)))
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
         """Place, row, field and target of every token, from the ids alone.
@@ -91,7 +78,7 @@ class PartialProductsFormat:
         operator = constant(self.operator_id, batch, device)
         return [*pieces, a, operator, b, constant(self.equals_id, batch, device)]
 
-    def _work(self, problems: Problems) -> Piece:
+    def _target_piece(self, problems: Problems, answer: Answer) -> Piece:
         """All rows and the commas between them."""
         a, b = problems.operand(0).digits_BW, problems.operand(1).digits_BW
         first, second = problems.lengths_BN[:, 0], problems.lengths_BN[:, 1]
