@@ -7,10 +7,16 @@ from hypothesis import strategies as st
 from small_models import place_window, random_model, random_problems, write
 from torch import Tensor
 
-from abacist.models.config import POSITIONS, PositionScheme
+from abacist.formats.config import FORMATS
+from abacist.formats.format import build_format
+from abacist.models import transformer
+from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.models.coordinates import Coordinates, placed
 from abacist.models.teacher_forcing import coordinates_of
+from abacist.models.transformer import Transformer
 from abacist.models.views import ColumnTable, dense_view, windowed_view
+from abacist.tasks.config import ArithmeticConfig
+from abacist.tasks.task import build_task
 
 WINDOWS = [(0, 1), (-1, 1), (0, 2), (0, 0)]
 RAGGED = [(1, 1), (3, 5), (7, 2), (1, 8)]
@@ -266,3 +272,25 @@ def test_auto_path_gives_the_same_logits_on_either_side_of_its_threshold() -> No
         chosen = model(lines.ids, coordinates_of(lines))[real]
         dense = model(lines.ids, coordinates_of(lines), path="dense")[real]
         torch.testing.assert_close(chosen, dense, rtol=1e-9, atol=1e-9)
+
+
+def test_a_window_that_holds_most_of_a_line_is_not_searched_and_gives_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Long division: signs and counts stand in every column, so a column is half of the line."""
+    config = ArithmeticConfig(operations=("//",), max_digits=3)
+    task, format = build_task(config), build_format(FORMATS["long-division"], config)
+    problems = task.parse(["987//2", "45//6", "8//321"])
+    lines = format.write(problems, task.answer(problems))
+    torch.manual_seed(0)
+    model = Transformer(ModelConfig(width=8, num_heads=2), len(format.vocabulary)).double()
+    real = lines.lengths.unsqueeze(1) > torch.arange(lines.ids.shape[1])
+    searched = model(lines.ids, coordinates_of(lines), path="windowed")[real]
+
+    def no_search(*_: object) -> None:
+        raise AssertionError("searched")
+
+    monkeypatch.setattr(transformer, "windowed_view", no_search)
+    assert lines.ids.shape[1] > 64
+    chosen = model(lines.ids, coordinates_of(lines))[real]
+    torch.testing.assert_close(chosen, searched, rtol=1e-9, atol=1e-9)

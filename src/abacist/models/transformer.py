@@ -21,6 +21,8 @@ Path = Literal["auto", "dense", "windowed"]
 
 # Below this many tokens, pairing all with all is cheaper than finding the window's few.
 _WINDOWED_FROM_TOKENS = 64
+# A pair that has to be found costs as much as so many of those that all stand side by side.
+_WORTH_OF_A_SLOT = 4
 # Beyond this many, the scores of one line alone would take gigabytes.
 _LONGEST_DENSE = 8_192
 _NOISE = 0.02
@@ -193,11 +195,14 @@ class Transformer(nn.Module):
         self, where: Placed, first: int, path: Path, only_tail: bool = False
     ) -> tuple[View, View]:
         """The views of all queries and of those from `first` on; the second twice if it alone is used."""
-        if path == "auto":
-            long = where.num_tokens >= _WINDOWED_FROM_TOKENS
-            path = "windowed" if long and self.is_windowed else "dense"
+        table = None
+        if path == "windowed" or (path == "auto" and where.num_tokens >= _WINDOWED_FROM_TOKENS):
+            table = self.column_table(where)
+            assert path == "auto" or table is not None, "a windowed path needs a window"
+        if path == "auto" and table is not None and not self._is_worth_finding(table, where):
+            table = None
         tail = where[first:]
-        if path == "dense":
+        if table is None:
             if where.num_tokens > _LONGEST_DENSE:
                 raise ProblemError(
                     f"a line of {where.num_tokens:,} tokens is too long for a model without "
@@ -208,12 +213,18 @@ class Transformer(nn.Module):
             return view if only_tail else dense_view(
                 self.schemes, where, where, self.is_causal
             ), view
-        table = self.column_table(where)
-        assert table is not None, "a windowed path needs a window"
         view = windowed_view(self.schemes, tail, where, table, self.is_causal)
         if only_tail:
             return view, view
         return windowed_view(self.schemes, where, where, table, self.is_causal), view
+
+    def _is_worth_finding(self, table: ColumnTable, where: Placed) -> bool:
+        """Whether a window holds so few of a line's tokens that looking them up pays."""
+        number = window_number(self.schemes)
+        window = None if number is None else self.schemes[number].window
+        assert window is not None
+        slots = table.num_slots(*window)
+        return slots * _WORTH_OF_A_SLOT <= where.num_tokens or where.num_tokens > _LONGEST_DENSE
 
     def _vectors(self, where: Placed) -> Iterator[tuple[nn.Module, PositionScheme, Tensor]]:
         """The encodings that have a vector for each coordinate, with their schemes and values."""

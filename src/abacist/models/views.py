@@ -71,6 +71,10 @@ class ColumnTable:
         everywhere = self.everywhere.unsqueeze(1).expand(-1, values.shape[1], -1)
         return torch.cat([found, everywhere], dim=2)
 
+    def num_slots(self, low: int, high: int) -> int:
+        """How many columns `find` gives for each query, empty ones included."""
+        return (high - low + 1) * self.table.shape[2] + self.everywhere.shape[1]
+
     def append(self, values: Tensor, columns: Tensor) -> None:
         """Add one token to every line: its value and its column, (G,) each."""
         line = torch.arange(len(values), device=values.device)
