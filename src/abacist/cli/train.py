@@ -155,7 +155,7 @@ def _evaluate(as_json: bool, trained: "Run") -> int:
     console = show.console()
     console.print(show.scorecard(card))
     title, solutions = _examples(trained)
-    console.print(f"\n{title}, written by the model token by token:")
+    console.print(f"\n{title}, written by the model:")
     for solution in solutions:
         console.print(f"  {solution}", soft_wrap=True)
     console.print()

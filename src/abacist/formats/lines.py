@@ -1,12 +1,13 @@
 """Putting lines together from pieces, and annotating each pattern of them once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor
 
 from abacist.formats.annotated import AnnotatedTokens, Field
+from abacist.tasks.problems import OPERATIONS
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,13 @@ class Piece:
 def constant(token: int, batch: int, device: torch.device) -> Piece:
     """The same token in every line."""
     return Piece(torch.full((batch, 1), token, dtype=torch.uint8, device=device))
+
+
+def operators(operation_B: Tensor, token_of: Mapping[str, int]) -> Tensor:
+    """The token of every problem's operation, uint8 (B, 1)."""
+    tokens = [token_of.get(operation, 0) for operation in OPERATIONS]
+    table = torch.tensor(tokens, dtype=torch.uint8, device=operation_B.device)
+    return table[operation_B.long()].unsqueeze(1)
 
 
 def join(pieces: list[Piece], padding: int, end: bool = False) -> Tensor:

@@ -30,7 +30,7 @@ from torch import Tensor
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, AnnotatedTokens, Field
 from abacist.formats.config import Layout, LongDivisionFormatConfig
 from abacist.formats.joined import JoinedFormat
-from abacist.formats.lines import Piece, constant, equals
+from abacist.formats.lines import Piece, constant, equals, operators
 from abacist.tasks import digits
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
 from abacist.tasks.problems import OPERATIONS, Answer, Problems
@@ -57,9 +57,7 @@ class LongDivisionFormat(JoinedFormat):
         self.remainder_id = self.vocabulary.id("%") if "%" in operations else None
         self.brought_down_id = self.vocabulary.id(":")
         self.fits_id, self.below_id = self.brought_down_id + 1, self.brought_down_id + 2
-        self._operator_of = torch.zeros(len(OPERATIONS), dtype=torch.uint8)
-        for operation, token in zip(operations, self.operator_ids, strict=True):
-            self._operator_of[OPERATIONS.index(operation)] = token
+        self._token_of: dict[str, int] = dict(zip(operations, self.operator_ids, strict=True))
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
         """Place, row, step, field and target of every token, from the ids alone.
@@ -140,7 +138,7 @@ class LongDivisionFormat(JoinedFormat):
         batch, device = len(problems), problems.digits_BNW.device
         pieces = [] if self.start_id is None else [constant(self.start_id, batch, device)]
         a, b = (Piece(n.digits_BW, n.lengths_B, True) for n in map(problems.operand, range(2)))
-        operator = Piece(self._operator_of.to(device)[problems.operation_B.long()].unsqueeze(1))
+        operator = Piece(operators(problems.operation_B, self._token_of))
         return [*pieces, a, operator, b, constant(self.equals_id, batch, device)]
 
     def _target_piece(self, problems: Problems, answer: Answer) -> Piece:

@@ -18,9 +18,9 @@ from torch import Tensor
 from abacist.errors import ProblemError
 from abacist.formats.annotated import ANCHOR, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import Layout, ParallelFormatConfig
-from abacist.formats.lines import Piece, constant, join, once_per_pattern
+from abacist.formats.lines import Piece, constant, join, once_per_pattern, operators
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
-from abacist.tasks.problems import OPERATIONS, Answer, Numbers, Problems
+from abacist.tasks.problems import Answer, Numbers, Problems
 from abacist.vocabulary import DIGITS, Vocabulary
 
 
@@ -39,9 +39,7 @@ class ParallelFormat:
         self.equals_id = self.vocabulary.id("=")
         self.pad_id, self.end_id = self.vocabulary.id("<pad>"), self.vocabulary.id("<end>")
         self.slot_id = None if config.mirrored else self.vocabulary.id("<slot>")
-        self._operator_of = torch.zeros(len(OPERATIONS), dtype=torch.uint8)
-        for operation, token in zip(task.operations, self.operator_ids, strict=True):
-            self._operator_of[OPERATIONS.index(operation)] = token
+        self._token_of: dict[str, int] = dict(zip(task.operations, self.operator_ids, strict=True))
 
     def write(
         self, problems: Problems, answer: Answer, generator: torch.Generator | None = None
@@ -96,7 +94,7 @@ class ParallelFormat:
     def _line(self, problems: Problems) -> Tensor:
         batch, device = len(problems), problems.digits_BNW.device
         a, b = (Piece(n.digits_BW, n.lengths_B) for n in map(problems.operand, range(2)))
-        operator = Piece(self._operator_of.to(device)[problems.operation_B.long()].unsqueeze(1))
+        operator = Piece(operators(problems.operation_B, self._token_of))
         equals = constant(self.equals_id, batch, device)
         if self.slot_id is not None:
             widths = self._answer_widths(problems.lengths_BN) + 1

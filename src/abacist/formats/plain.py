@@ -16,10 +16,17 @@ from torch import Tensor
 from abacist.errors import ProblemError
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import Layout, PlainFormatConfig
-from abacist.formats.lines import Piece, constant, join, once_per_pattern, without_targets
+from abacist.formats.lines import (
+    Piece,
+    constant,
+    join,
+    once_per_pattern,
+    operators,
+    without_targets,
+)
 from abacist.tasks import digits
 from abacist.tasks.config import ArithmeticConfig, ModularAdditionConfig, TaskConfig
-from abacist.tasks.problems import OPERATIONS, Answer, Numbers, Problems
+from abacist.tasks.problems import Answer, Numbers, Problems
 from abacist.vocabulary import DIGITS, Vocabulary
 
 _SYMBOLS = {"+ mod": "+"}
@@ -52,9 +59,7 @@ class PlainFormat:
         self.start_id = self.vocabulary.id("<start>") if config.start_token else None
         self.space_id = self.vocabulary.id(" ") if config.spaces != "none" else None
         self.sign_id = self.vocabulary.id("-") if self.signed else None
-        self._operator_of = torch.zeros(len(OPERATIONS), dtype=torch.uint8)
-        for operation, token in zip(operations, self.operator_ids, strict=True):
-            self._operator_of[OPERATIONS.index(operation)] = token
+        self._token_of = dict(zip(operations, self.operator_ids, strict=True))
 
     @property
     def layout(self) -> Layout:
@@ -136,11 +141,11 @@ class PlainFormat:
         around = config.spaces in ("around", "thousands")
         space = constant(self.space_id, batch, device) if self.space_id is not None else None
         pieces = [] if self.start_id is None else [constant(self.start_id, batch, device)]
-        operators = self._operator_of.to(device)[problems.operation_B.long()].unsqueeze(1)
+        symbols = operators(problems.operation_B, self._token_of)
         for position in range(problems.num_operands):
             present = (lengths[:, position] > 0).long()
             if position:
-                piece = Piece(operators, present)
+                piece = Piece(symbols, present)
                 between = Piece(space.ids_BW, present) if space and around else None
                 pieces += [between, piece, between] if between else [piece]
             pieces.append(self._operand(problems, position))
