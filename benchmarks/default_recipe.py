@@ -41,9 +41,9 @@ def measure(recipe: str, seed: int) -> dict[str, Any]:
             "peak_memory_mib": memory,
             "parameters": run.model.num_parameters,
             "rows": [
-                {"name": row.name, "errors": row.exact_match.errors, "n": row.exact_match.n}
+                {"name": row.name, "errors": row.proportion.errors, "n": row.proportion.n}
                 for row in card.rows
-                if row.exact_match is not None
+                if row.proportion is not None
             ],
             "nines_right": sum(solution.correct for solution in run.solve(nines)),
             "nines": len(nines),

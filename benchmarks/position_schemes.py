@@ -49,7 +49,7 @@ def main() -> None:
             card = run.score().to_json()
             series[name] = series_of(card)["equal lengths"]
             record[name] = {"settings": COMMON | settings, "rows": series[name]}
-            print(name, [(row["digits"], row["exact_match"]["value"]) for row in series[name]])
+            print(name, [(row["digits"], row["proportion"]["value"]) for row in series[name]])
     (ROOT / "results" / "position-schemes.json").write_text(json.dumps(record, indent=1) + "\n")
     draw_lengths(series, 10, ROOT / "docs" / "lengths.png")
 

@@ -147,7 +147,7 @@ def test_prove_exits_1_with_a_counterexample(run, untrained):
 def test_score_prints_json_with_n_and_interval(run, untrained):
     code, out, _ = run("score", str(untrained.path), "--json", "--num-problems", "5")
     assert code == 0
-    first = json.loads(out)["rows"][0]["exact_match"]
+    first = json.loads(out)["sections"]["lengths"]["rows"][0]["proportion"]
     assert first["n"] <= 50
     assert len(first["interval"]) == 2
 
@@ -156,11 +156,13 @@ def test_score_goes_as_far_as_asked(run, certified):
     code, out, _ = run(
         "score", str(certified.path), "--json", "--num-problems", "2", "--longest", "100000"
     )
-    rows = {row["name"]: row["exact_match"] for row in json.loads(out)["rows"]}
+    rows = {
+        row["name"]: row["proportion"] for row in json.loads(out)["sections"]["lengths"]["rows"]
+    }
     assert code == 0
     assert rows["100,000 digits"]["value"] == 1
     short = json.loads(run("score", str(certified.path), "--json", "--longest", "20")[1])
-    assert max(row["digits"] for row in short["rows"]) == 20
+    assert max(row["digits"] for row in short["sections"]["lengths"]["rows"]) == 20
 
 
 def test_score_draws_a_picture(run, untrained):
@@ -191,7 +193,7 @@ def test_train_prints_one_json_object(run, tmp_path, quick_settings):
     assert result["run"] == str(path)
     assert result["steps"] == 24
     assert result["certificate"]["certified"] is False
-    assert result["scorecard"]["rows"]
+    assert result["scorecard"]["sections"]["lengths"]["rows"]
     assert "exact match" in err
 
 

@@ -6,30 +6,30 @@ import pytest
 import torch
 
 from abacist.data.split import in_split
-from abacist.evaluation import scorecard as module
+from abacist.evaluation import lengths as module
 from abacist.evaluation.exact_match import batches_by_length, exact_match, line_lengths
 from abacist.tasks.problems import Problems, Shapes
 
 
-def _suites(run):
-    return list(module._suites(run.task, run.recipe.split, run.recipe.evaluation, run.seed))
+def _draws(run):
+    return list(module._draws(run.task, run.recipe.split, run.recipe.evaluation, run.seed))
 
 
 def test_every_scored_problem_but_the_probes_is_of_the_test_split(untrained):
-    for suite in _suites(untrained):
-        problems = suite.draw()
-        if suite.kind != "probe":
-            assert bool(in_split(problems, "test", untrained.recipe.split).all()), suite.name
+    for draw in _draws(untrained):
+        problems = draw.draw()
+        if draw.kind != "probe":
+            assert bool(in_split(problems, "test", untrained.recipe.split).all()), draw.name
 
 
 def test_no_problem_is_counted_twice(untrained):
-    for suite in _suites(untrained):
-        expressions = untrained.task.expressions(suite.draw())
-        assert len(set(expressions)) == len(expressions), suite.name
+    for draw in _draws(untrained):
+        expressions = untrained.task.expressions(draw.draw())
+        assert len(set(expressions)) == len(expressions), draw.name
 
 
 def test_long_operands_get_the_stated_number_of_problems(certified):
-    counts = {suite.name: suite.num_problems for suite in _suites(certified)}
+    counts = {draw.name: draw.num_problems for draw in _draws(certified)}
     assert counts["≤ 10 digits, all pairs"] == 10_000
     assert counts["100 digits"] == counts["100 digits, unequal"] == 1_000
     assert counts["1,000 digits"] == 200
@@ -97,9 +97,9 @@ def test_learned_positions_get_no_score_beyond_their_table_and_say_so(tmp_path, 
     }
     run = abacist.train("add", out=tmp_path / "gpt2", settings=settings, threads=1)
     rows = {row.name: row for row in run.score().rows}
-    assert rows["50 digits"].exact_match is None
+    assert rows["50 digits"].proportion is None
     assert "learned positions end at index 63" in rows["50 digits"].note
-    assert rows["3 digits"].exact_match is not None
+    assert rows["3 digits"].proportion is not None
 
 
 def test_models_without_a_window_get_no_more_pairs_at_once_than_fit(untrained):

@@ -37,7 +37,7 @@ def scorecard(card: Scorecard) -> Table:
         if kind not in (None, row.kind):
             table.add_section()
         kind = row.kind
-        match = row.exact_match
+        match = row.proportion
         if match is None or match.value is None or match.interval is None:
             table.add_row(row.name, "–", "–", "0", row.note or "–", "–")
             continue

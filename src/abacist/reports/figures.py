@@ -16,7 +16,11 @@ _STYLES = (("o", "#4477aa"), ("s", "#cc6677"), ("^", "#228833"), ("D", "#aa7733"
 
 def series_of(scorecard: Mapping[str, Any]) -> dict[str, list[Row]]:
     """The curves of one run: operands of equal lengths, and one operand shorter."""
-    rows = [row for row in scorecard["rows"] if row["kind"] != "probe" and row["exact_match"]]
+    rows = [
+        row
+        for row in scorecard["sections"]["lengths"]["rows"]
+        if row["kind"] != "probe" and row["proportion"]
+    ]
     return {
         "equal lengths": [row for row in rows if row["name"].endswith(("digit", "digits"))],
         "one operand shorter": [row for row in rows if row["name"].endswith("unequal")],
@@ -36,8 +40,8 @@ def draw_lengths(series: Mapping[str, Sequence[Row]], trained_digits: int, path:
     )
     curves = zip(series.items(), _STYLES, strict=False)
     for series_number, ((name, rows), (marker, colour)) in enumerate(curves):
-        value = [100 * row["exact_match"]["value"] for row in rows]
-        intervals = [row["exact_match"]["interval"] for row in rows]
+        value = [100 * row["proportion"]["value"] for row in rows]
+        intervals = [row["proportion"]["interval"] for row in rows]
         below = [v - 100 * low for v, (low, _) in zip(value, intervals, strict=True)]
         above = [100 * high - v for v, (_, high) in zip(value, intervals, strict=True)]
         axes.errorbar(

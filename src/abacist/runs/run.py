@@ -18,6 +18,7 @@ from abacist.errors import CheckpointError, ConfigurationError, RunError
 from abacist.evaluation.certificate import Certificate, prove
 from abacist.evaluation.scorecard import Scorecard, score
 from abacist.evaluation.solving import Solution, solve
+from abacist.evaluation.suite import Subject
 from abacist.formats.format import Format, build_format
 from abacist.models.transformer import Transformer
 from abacist.recipes.recipe import Recipe
@@ -63,9 +64,8 @@ class Run:
             num_problems=config.num_problems if num_problems is None else num_problems,
             longest=config.longest if longest is None else longest,
         )
-        scorecard = score(
-            self.model, self.task, self.format, self.recipe.split, config, self.seed, on_progress
-        )
+        subject = Subject(self.model, self.task, self.format, self.recipe.split, config, self.seed)
+        scorecard = score(subject, on_progress=on_progress)
         failures = "".join(json.dumps(f.to_json()) + "\n" for f in scorecard.failures)
         files.write_bytes(self.directory.failures, failures.encode())
         files.write_json(self.directory.scorecard, scorecard.to_json())
