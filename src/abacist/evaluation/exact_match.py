@@ -56,7 +56,7 @@ def exact_match(
     for rows in batches_by_length(sizes, quadratic=not model.is_windowed):
         chosen = problems[rows]
         forced = teacher_forced(model, format.write(chosen, task.answer(chosen)))
-        margins[rows] = forced.margins().amin(dim=1).double()
+        margins[rows] = forced.margins().amin(dim=1).double().cpu()
         done += len(rows)
         if on_progress is not None:
             on_progress(done)

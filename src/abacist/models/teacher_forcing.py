@@ -59,6 +59,7 @@ def teacher_forced(
     writes the line's labels at its targets. The other arguments are those of the model.
     """
     first = int(lines.target.long().argmax(dim=1).min())
+    lines = lines.to(model.device)
     if model.is_causal:
         first -= 1
         labels = torch.where(lines.target, lines.ids, IGNORED)[:, first + 1 :].long()
