@@ -16,6 +16,7 @@ from abacist.recipes import RECIPES, find
 from abacist.runs.run import build_model
 from abacist.tasks.config import TASKS, ArithmeticConfig
 from abacist.tasks.task import build_task
+from abacist.training.config import TrainingConfig
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -153,3 +154,15 @@ def test_step_times_in_the_document_are_those_of_the_record():
     for row in record["steps"]:
         assert f"| {row['size']} | {1000 * row['seconds']['ours']:.1f} ms |" in text
         assert f"| {row['ours_over_products']:.1f} |" in text
+
+
+def test_settings_named_in_the_page_on_training_exist():
+    text = (ROOT / "docs" / "training.md").read_text()
+    settings = set(re.findall(r"training\.([a-z_]+)", text))
+    fields_there = {field.name for field in fields(TrainingConfig)}
+    assert len(settings) > 12
+    assert settings <= fields_there
+    described = {"num_steps", "batch_size", "learning_rate", "beta1", "beta2", "momentum"}
+    described |= {"weight_decay", "progressive_loss", "progressive_weight", "validate_every"}
+    left_out = {name for name in fields_there - settings - described if name not in text}
+    assert left_out <= {"validation_problems"}
