@@ -245,7 +245,11 @@ STORED = (2.706646, 2.647451, 2.282056)
 
 
 def test_every_recipe_takes_a_step_and_is_found_by_name(tmp_path, quick_settings):
-    for name in recipes.RECIPES:
+    # Published ones are too large; tests/test_published_recipes.py makes them small.
+    ours = [
+        n for n, recipe in recipes.RECIPES.items() if not recipe.__module__.endswith("published")
+    ]
+    for name in ours:
         recipe = override(recipes.find(name), {"training.num_steps": 2, "training.warmup_steps": 1})
         assert recipe.name == name
         run = abacist.train(recipe, out=tmp_path / name, threads=1)

@@ -84,6 +84,8 @@ class TrainingConfig:
     """Stop early when validation's exact match is at least this, 0…1; none: make all steps."""
     stop_after: int = 3
     """Checks in a row that must reach it."""
+    stop_from: int = 0
+    """Steps before which training does not stop early."""
     checkpoint_every: int = 250
     """Steps between checkpoints."""
     checkpoint_seconds: float | None = None
@@ -116,6 +118,7 @@ class TrainingConfig:
         check_between("training.validation_problems", self.validation_problems, 1, 10_000_000, 1000)
         if self.stop_at is not None:
             check_between("training.stop_at", self.stop_at, 0, 1, 1.0)
+        check_between("training.stop_from", self.stop_from, 0, 100_000_000, 0)
         check_between("training.stop_after", self.stop_after, 1, 1_000_000, 3)
         check_between("training.checkpoint_every", self.checkpoint_every, 1, 100_000_000, 250)
         if self.checkpoint_seconds is not None:

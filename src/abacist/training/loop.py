@@ -97,7 +97,8 @@ def train(
                 with optimizer.averaged():
                     exact_match = validate()
                 successes = successes + 1 if _is_reached(config, exact_match) else 0
-                finished = finished or successes == config.stop_after
+                enough = successes >= config.stop_after and step >= config.stop_from
+                finished = finished or enough
                 now = time.perf_counter()
                 observer.on_record(
                     Record(
