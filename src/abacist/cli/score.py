@@ -26,7 +26,7 @@ def run(arguments: list[str]) -> int:
     from abacist.runs.run import load
 
     trained = load(parsed.run)
-    suites = parsed.suite.split(",") if parsed.suite else _default()
+    suites = _default() if parsed.suite is None else parsed.suite.split(",")
     card = scored(trained, suites, changes)
     if parsed.json:
         print(json.dumps(card.to_json()))

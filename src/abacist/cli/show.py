@@ -35,7 +35,8 @@ def scorecard(card: Scorecard) -> Group:
     """A table of rows with n and interval for every section, and what its failures have in common."""
     parts: list[RenderableType] = []
     for name, section in card.sections.items():
-        parts.append(_rows(section))
+        # Not the table's own title, which would be broken at the table's width.
+        parts += [Text(section.title, style="italic"), _rows(section)]
         if name == "grid":
             parts.append(HeatMap(section.details["right"], section.details["count"]))
         parts += [f"{told}\n" for told in _remarks(section)]
@@ -51,7 +52,7 @@ def scorecard(card: Scorecard) -> Group:
 
 def _rows(section: Section) -> Table:
     """Rows of one suite; `right` is of what the measure says where that is not exact match."""
-    table = Table(title=section.title, title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD)
     for name in ("problems", "right", "wrong", "n", "95% interval", "margin"):
         table.add_column(
             name, justify="left" if name == "problems" else "right", no_wrap=name != "problems"

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from abacist.data.split import in_split
+from abacist.evaluation.config import RANGES
 from abacist.evaluation.judge import Judge
 from abacist.evaluation.suite import Progress, Row, Section, Subject, Suite
 from abacist.intervals import Proportion
@@ -53,13 +54,16 @@ def _obstacle(subject: Subject) -> str | None:
     space, limit = subject.task.space(), subject.config.largest_space
     if space is None:
         return (
-            "the problems of this task are not numbered, being too many or of varying kinds. "
+            "the problems of this task are not numbered, being too many or of varying counts. "
             "Try --suite strata, or --suite counterexamples."
         )
     if len(space) > limit:
+        remedy = "Try --suite counterexamples."
+        if len(space) <= RANGES["largest_space"][1]:
+            remedy = f"Type --largest-space {len(space)}, or try --suite counterexamples."
         return (
-            f"the task has {_shown(len(space))} problems, and at most {limit:,} are scored one by "
-            f"one. Type --largest-space {len(space)}, or try --suite counterexamples."
+            f"the task has {len(space):,} problems, and at most {limit:,} are scored one by one. "
+            f"{remedy}"
         )
     return None
 
@@ -79,7 +83,3 @@ def _parts(subject: Subject, operation_B: Tensor, is_test: Tensor) -> Iterator[t
         for operation in subject.task.operations:
             yield f"operation {operation}", operation_B == OPERATIONS.index(operation)
     yield "of the test split", is_test
-
-
-def _shown(number: int) -> str:
-    return f"{number:,}" if number < 10**12 else f"{number:.0e}".replace("e+", " × 10^")
