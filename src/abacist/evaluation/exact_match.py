@@ -18,7 +18,7 @@ from abacist.tasks.task import Task
 TOKENS_PER_BATCH = 65_536
 """Tokens put through a model at once; bounds the memory of scoring at any length."""
 
-TOKENS_PER_ALIKE_BATCH = 16_384
+TOKENS_PER_ALIKE_BATCH = 12_288
 """The same for lines that share their coordinates: few enough that layers stay in the cache."""
 
 FEWEST_ALIKE = 32
@@ -74,7 +74,7 @@ def passes(model: Transformer, task: Task, format: Format, problems: Problems) -
     batches = [
         (batch, True)
         for rows in alike
-        for batch in torch.split(rows, _lines_at_once(int(sizes[rows[0]]), quadratic))
+        for batch in _evenly(rows, _lines_at_once(int(sizes[rows[0]]), quadratic))
     ]
     batches += [(others[batch], False) for batch in batches_by_length(sizes[others], quadratic)]
     for rows, equal_lengths in batches:
@@ -124,6 +124,12 @@ def _lines_at_once(length: int, quadratic: bool) -> int:
     """How many lines of one length that share their coordinates make a batch."""
     pairs = PAIRS_PER_BATCH // length**2 if quadratic else TOKENS_PER_ALIKE_BATCH
     return max(1, min(TOKENS_PER_ALIKE_BATCH // length, pairs))
+
+
+def _evenly(rows: Tensor, most: int) -> Iterator[Tensor]:
+    """Parts of nearly one size, none with more than `most` rows."""
+    count = -(-len(rows) // most)
+    yield from torch.tensor_split(rows, count)
 
 
 def line_lengths(format: Format, problems: Problems) -> Tensor:
