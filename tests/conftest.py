@@ -40,7 +40,7 @@ QUICK = {
 """Settings of a training of a fraction of a second, for what does not depend on learning."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def quick_settings() -> dict[str, object]:
     return dict(QUICK)
 

@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from abacist.cli import COMMANDS
+from abacist.evaluation.config import RANGES
+from abacist.evaluation.failures import Failure
+from abacist.evaluation.scorecard import SUITES
+from abacist.evaluation.solving import Solution
 from abacist.formats.config import FORMATS
 from abacist.formats.format import build_format
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
@@ -171,3 +175,17 @@ def test_settings_named_in_the_page_on_training_exist():
     described |= {"weight_decay", "progressive_loss", "progressive_weight", "validate_every"}
     left_out = {name for name in fields_there - settings - described if name not in text}
     assert left_out <= {"validation_problems"}
+
+
+def test_every_suite_has_its_row():
+    text = (ROOT / "docs" / "scoring.md").read_text()
+    assert re.findall(r"^\| `(\w+)` \| .+ \|$", text, flags=re.MULTILINE) == list(SUITES)
+    for option in re.findall(r"--([a-z][a-z-]+)", text):
+        assert option.replace("-", "_") in RANGES or option in ("suite", "help", "out"), option
+
+
+def test_the_failure_shown_has_the_keys_of_real_ones():
+    text = (ROOT / "docs" / "scoring.md").read_text()
+    shown = json.loads(re.search(r"^    (\{.+?\})$", text, flags=re.MULTILINE | re.DOTALL)[1])
+    failure = Failure("<start>1+1=", Solution("1+1", "3", "2", 0.1), 1, 0, -0.1)
+    assert set(shown) == {"suite", *failure.to_json()}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from abacist.intervals import Proportion, percent
+from abacist.intervals import Proportion, difference, percent
 
 COUNTS = st.integers(1, 10**9).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
@@ -123,3 +123,31 @@ def test_percent_is_within_a_hundredth_of_the_fraction(fraction: float) -> None:
 )
 def test_percent_has_at_most_two_digits_behind_the_point(fraction: float, text: str) -> None:
     assert percent(fraction) == text
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "value", "low", "high"),
+    [
+        # Newcombe 1998, Statistics in Medicine 17:873, table II, method 10.
+        ((56, 70), (48, 80), 0.2, 0.0524, 0.3339),
+        ((9, 10), (3, 10), 0.6, 0.1705, 0.8090),
+        ((6, 7), (2, 7), 0.5714, 0.0582, 0.8062),
+        ((5, 56), (0, 29), 0.0893, -0.0381, 0.1926),
+        ((0, 10), (0, 20), 0.0, -0.1611, 0.2775),
+        ((10, 10), (0, 20), 1.0, 0.6791, 1.0),
+    ],
+)
+def test_differences_have_the_published_intervals(first, second, value, low, high):
+    found = difference(Proportion(*first), Proportion(*second))
+    assert (round(found.value, 4), *(round(end, 4) for end in found.interval)) == (value, low, high)
+    turned = difference(Proportion(*second), Proportion(*first))
+    assert turned.value == -found.value
+    assert turned.interval == pytest.approx((-found.interval[1], -found.interval[0]))
+
+
+def test_a_difference_to_an_empty_sample_is_none():
+    assert difference(Proportion(0, 0), Proportion(1, 2)) is None
+
+
+def test_proportions_survive_json():
+    assert Proportion.from_json(Proportion(3, 7).to_json()) == Proportion(3, 7)

@@ -1,7 +1,9 @@
 """Proportions that carry their sample size and interval."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,41 @@ class Proportion:
             "n": self.n,
             "interval": list(self.interval) if self.interval else None,
         }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "Proportion":
+        """The inverse of `to_json`."""
+        return Proportion(int(data["successes"]), int(data["n"]))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much larger one proportion is than another, −1…1."""
+
+    value: float
+    interval: tuple[float, float]
+    """95 %."""
+
+    def to_json(self) -> dict[str, object]:
+        """`{"value": …, "interval": [low, high]}`"""
+        return {"value": self.value, "interval": list(self.interval)}
+
+
+def difference(first: Proportion, second: Proportion) -> Difference | None:
+    """`first - second` of independent samples; None where one is empty.
+
+    Newcombe's hybrid score interval (Newcombe 1998, Statistics in Medicine 17:873, method 10), made
+    of the two Wilson intervals, so that it is right near 0 and 1 as well.
+    """
+    if first.value is None or second.value is None:
+        return None
+    assert first.interval is not None
+    assert second.interval is not None
+    (low1, high1), (low2, high2) = first.interval, second.interval
+    value = first.value - second.value
+    below = math.hypot(first.value - low1, high2 - second.value)
+    above = math.hypot(high1 - first.value, second.value - low2)
+    return Difference(value, (max(-1.0, value - below), min(1.0, value + above)))
 
 
 def percent(fraction: float) -> str:

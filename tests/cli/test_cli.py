@@ -237,7 +237,10 @@ def test_train_resumes(run, tmp_path, quick_settings):
         (["trian"], "did you mean 'train'?"),
         (["solve", "nowhere", "1+1"], "there is no run nowhere"),
         (["solve"], "required: RUN"),
-        (["score", "nowhere", "--num-problems", "0"], "from 1 up"),
+        (
+            ["score", "nowhere", "--num-problems", "0"],
+            "--num-problems: must be a whole number from 1",
+        ),
         (["prove", "."], "is not a run directory"),
         (["prove", "latest", "extra"], "abacist prove has no use for 'extra'"),
         (["recipes", "adds"], "did you mean 'add'?"),

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from abacist import seeds
+from abacist.evaluation import exact_match as module
 from abacist.evaluation.exact_match import exact_match
 from abacist.evaluation.solving import solve
 from abacist.formats.config import FORMATS
@@ -77,3 +78,17 @@ def test_a_model_trained_on_one_batch_solves_it_token_by_token(setting):
         optimizer.step()
     assert exact_match(model, task, format, problems).correct.all()
     assert all(solution.correct for solution in solve(model, task, format, problems))
+
+
+def test_lines_of_one_shape_are_judged_alike_whether_they_share_coordinates_or_not(
+    setting, monkeypatch
+):
+    task, format, problems, model = setting
+    many = problems[torch.arange(len(problems)).repeat(3)]
+    judged = []
+    for fewest in (2, 1_000):
+        monkeypatch.setattr(module, "FEWEST_ALIKE", fewest)
+        judged.append(exact_match(model, task, format, many).margins)
+    alike, others = module.lines_alike(format, many)
+    assert sum(map(len, alike)) + len(others) == len(many)
+    torch.testing.assert_close(judged[0], judged[1], rtol=1e-4, atol=1e-5)

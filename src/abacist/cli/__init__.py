@@ -21,7 +21,8 @@ from abacist.errors import AbacistError, UserError, nearest
 COMMANDS = {
     "train": "train a recipe, score it and try to prove it right",
     "solve": "let a trained model solve problems",
-    "score": "exact match by number of digits, with intervals",
+    "score": "score a trained model by one suite or many, with intervals",
+    "compare": "several runs side by side, with the differences' intervals",
     "prove": "certify that a model is right on problems of every length",
     "data": "show, export or check the problems of a recipe",
     "model": "parameters and multiply-adds of a recipe's model, by component",

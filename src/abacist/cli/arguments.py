@@ -75,22 +75,21 @@ def split_off_settings(arguments: list[str]) -> tuple[dict[str, str], list[str]]
     return changes, others
 
 
-def whole_number(low: int) -> "_WholeNumber":
-    """An argument type: a whole number of at least `low`."""
-    return _WholeNumber(low)
+def whole_number(low: int, high: int | None = None) -> "_WholeNumber":
+    """An argument type: a whole number of at least `low`, and at most `high`."""
+    return _WholeNumber(low, high)
 
 
 class _WholeNumber:
-    def __init__(self, low: int) -> None:
-        self.low = low
+    def __init__(self, low: int, high: int | None) -> None:
+        self.low, self.high = low, high
 
     def __call__(self, text: str) -> int:
         try:
             value = int(text)
         except ValueError:
             value = self.low - 1
-        if value < self.low:
-            raise argparse.ArgumentTypeError(
-                f"must be a whole number from {self.low} up, got {text!r}"
-            )
+        if value < self.low or (self.high is not None and value > self.high):
+            range_ = f"{self.low} up" if self.high is None else f"{self.low} to {self.high:,}"
+            raise argparse.ArgumentTypeError(f"must be a whole number from {range_}, got {text!r}")
         return value

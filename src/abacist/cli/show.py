@@ -7,20 +7,24 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rich import box
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from abacist.cli.heat_map import HeatMap
 from abacist.evaluation.certificate import Certificate
+from abacist.evaluation.comparison import ComparedRow
 from abacist.evaluation.scorecard import Scorecard
 from abacist.evaluation.solving import Solution
+from abacist.evaluation.suite import Section
 from abacist.formats.annotated import EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
-from abacist.intervals import percent
+from abacist.intervals import Difference, Proportion, percent
 from abacist.models.sizes import Component
 from abacist.runs.seeds import Distribution
 from abacist.vocabulary import Vocabulary
 
 _LONGEST_SHOWN = 60
+_SHOWN_FEATURES = 12
 
 
 def console() -> Console:
@@ -28,22 +32,43 @@ def console() -> Console:
     return Console(highlight=False)
 
 
-def scorecard(card: Scorecard) -> Table:
-    """Rows of exact match with n and interval."""
-    table = Table(title="Exact match on test problems", title_justify="left", box=box.SIMPLE_HEAD)
+def scorecard(card: Scorecard) -> Group:
+    """A table of rows with n and interval for every section, and what its failures have in common."""
+    parts: list[RenderableType] = []
+    for name, section in card.sections.items():
+        # Not the table's own title, which would be broken at the table's width.
+        parts += [Text(section.title, style="italic"), _rows(section)]
+        if name == "grid":
+            parts.append(HeatMap(section.details["right"], section.details["count"]))
+        parts += [f"{told}\n" for told in _remarks(section)]
+        if section.features:
+            parts.append(_common(section))
+    if card.exempt_digits:
+        parts.append(
+            f"Problems of at most {card.exempt_digits} digits belong to all splits: "
+            "training may have seen them."
+        )
+    return Group(*parts)
+
+
+def _rows(section: Section) -> Table:
+    """Rows of one suite; `right` is of what the measure says where that is not exact match."""
+    table = Table(box=box.SIMPLE_HEAD)
     for name in ("problems", "right", "wrong", "n", "95% interval", "margin"):
-        table.add_column(name, justify="left" if name == "problems" else "right", no_wrap=True)
-    kind = None
-    for row in card.rows:
-        if kind not in (None, row.kind):
+        table.add_column(
+            name, justify="left" if name == "problems" else "right", no_wrap=name != "problems"
+        )
+    group = None
+    for row in section.rows:
+        if group not in (None, (row.kind, row.measure)):
             table.add_section()
-        kind = row.kind
+        group = (row.kind, row.measure)
+        margin = "–" if row.smallest_margin is None else f"{row.smallest_margin:.2f}"
         match = row.proportion
         if match is None or match.value is None or match.interval is None:
-            table.add_row(row.name, "–", "–", "0", row.note or "–", "–")
+            table.add_row(row.name, "–", "–", "–", row.note or "–", margin)
             continue
         low, high = match.interval
-        margin = "–" if row.smallest_margin is None else f"{row.smallest_margin:.2f}"
         table.add_row(
             row.name,
             Text(percent(match.value), style="green" if not match.errors else "red"),
@@ -52,12 +77,6 @@ def scorecard(card: Scorecard) -> Table:
             f"{percent(low)} – {percent(high)}",
             margin,
         )
-    if card.exempt_digits:
-        table.caption = (
-            f"Problems of at most {card.exempt_digits} digits belong to all splits: "
-            "training may have seen them."
-        )
-        table.caption_justify = "left"
     return table
 
 
@@ -95,6 +114,99 @@ def seeds(distribution: Distribution) -> Group:
     )
     lines += [f"seed {o.seed}: {o.failure}" for o in distribution.outcomes if o.failure]
     return Group(table, *[Text(line) for line in lines])
+
+
+def _remarks(section: Section) -> list[str]:
+    """What a section has to say besides its rows."""
+    details, found = section.details, []
+    if details.get("average") is not None:
+        found.append(f"Average of all cells, each counting alike: {percent(details['average'])}")
+    if "perplexity" in details:
+        told = ", ".join(
+            f"{name} {'beyond 1e308' if value is None else format(value, '.6g')}"
+            for name, value in details["perplexity"].items()
+        )
+        found.append(f"Perplexity of the right answer: {told}")
+    if details.get("train_minus_test"):
+        gap = details["train_minus_test"]
+        low, high = gap["interval"]
+        found.append(
+            f"Training minus test: {points(gap['value'])} percentage points "
+            f"(95% {points(low)} to {points(high)})"
+        )
+    if "problem" in details:
+        found.append(
+            f"Least confident: {cut(str(details['problem']))}, "
+            f"margin {details['smallest_margin']:.4g} logits"
+        )
+    return found
+
+
+def _common(section: Section) -> Table:
+    """What the problems answered wrongly have in common."""
+    table = Table(
+        title=f"What the {section.errors:,} failures have in common",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+    )
+    for name in ("feature", "of failures", "expected", "ratio"):
+        table.add_column(name, justify="left" if name == "feature" else "right")
+    for feature in section.features[:_SHOWN_FEATURES]:
+        share = feature.among_failures.value or 0.0
+        table.add_row(
+            f"{feature.name}: {feature.value}",
+            percent(share),
+            percent(feature.expected),
+            f"{share / feature.expected:.1f} ×",
+        )
+    return table
+
+
+def comparison(names: list[str], rows: list[ComparedRow]) -> Group:
+    """Shared rows of several runs: a table for every suite."""
+    tables: list[RenderableType] = []
+    suites = dict.fromkeys(row.suite for row in rows)
+    for suite in suites:
+        table = Table(title=f"Suite {suite}", title_justify="left", box=box.SIMPLE_HEAD)
+        table.add_column("problems")
+        for name in names:
+            table.add_column(f"{name}\n(95% interval)", justify="right")
+        for name in names[1:]:
+            title = "difference" if len(names) == 2 else f"{name} − {names[0]}"
+            table.add_column(f"{title}\n(points, 95%)", justify="right")
+        kind = None
+        for row in rows:
+            if row.suite != suite:
+                continue
+            if kind not in (None, row.kind):
+                table.add_section()
+            kind = row.kind
+            table.add_row(
+                row.name, *map(_told, row.proportions), *map(_difference, row.differences)
+            )
+        tables.append(table)
+    return Group(*tables)
+
+
+def _told(proportion: Proportion) -> str:
+    if proportion.value is None or proportion.interval is None:
+        return "–"
+    low, high = proportion.interval
+    return f"{percent(proportion.value)} of {proportion.n:,}\n{percent(low)} – {percent(high)}"
+
+
+def _difference(found: Difference | None) -> Text:
+    """Coloured where the interval leaves out 0."""
+    if found is None:
+        return Text("–")
+    low, high = found.interval
+    style = "green" if low > 0 else "red" if high < 0 else ""
+    return Text(f"{points(found.value)}\n{points(low)} to {points(high)}", style=style)
+
+
+def points(fraction: float) -> str:
+    """A difference of proportions in percentage points, with its sign."""
+    return f"{100 * fraction:+.2f}"
 
 
 def certificate(outcome: Certificate) -> Text:
@@ -217,10 +329,11 @@ def short(solution: Solution) -> str:
     """A solution with very long numbers cut in the middle."""
     text = str(solution)
     words = text.replace("+", " + ").replace("=", " = ").split(" ")
-    return " ".join(_cut(word) for word in words)
+    return " ".join(cut(word) for word in words)
 
 
-def _cut(word: str) -> str:
+def cut(word: str) -> str:
+    """A very long number without its middle."""
     if len(word) <= _LONGEST_SHOWN:
         return word
     return f"{word[:24]}…{word[-24:]} ({len(word):,} digits)"

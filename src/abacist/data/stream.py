@@ -22,7 +22,7 @@ from abacist.data.split import draw_from_split, hash_problems
 from abacist.errors import ConfigurationError
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.format import Format
-from abacist.tasks.problems import Problems, Shapes
+from abacist.tasks.problems import Problems, first_of_equal, joined
 from abacist.tasks.task import Task
 
 _STEPS_PER_BLOCK = 32
@@ -168,10 +168,7 @@ def first_problems(task: Task, split: SplitConfig, num_problems: int, seed: int)
         shapes = task.draw_shapes(_DRAWN_AT_ONCE, generator)
         problems = draw_from_split(task, shapes, "train", split, generator)
         hashes = hash_problems(problems, ordered=True)
-        _, inverse = torch.unique(hashes, return_inverse=True)
-        first = torch.full((int(inverse.max()) + 1,), len(hashes))
-        first.scatter_reduce_(0, inverse, torch.arange(len(hashes)), "amin")
-        new = first.sort().values
+        new = first_of_equal(hashes)
         new = new[~torch.isin(hashes[new], seen)][: num_problems - len(seen)]
         seen = torch.cat([seen, hashes[new]])
         found.append(problems[new])
@@ -182,15 +179,4 @@ def first_problems(task: Task, split: SplitConfig, num_problems: int, seed: int)
             f"training.num_examples must be at most the {len(seen):,} problems that the training "
             f"split has, got {num_problems}. Try --training.num_examples none."
         )
-    return _joined(found)
-
-
-def _joined(parts: list[Problems]) -> Problems:
-    width = max(part.digits_BNW.shape[2] for part in parts)
-    pad = torch.nn.functional.pad
-    digits = [pad(part.digits_BNW, (0, width - part.digits_BNW.shape[2])) for part in parts]
-    shapes = Shapes(
-        torch.cat([part.lengths_BN for part in parts]),
-        torch.cat([part.operation_B for part in parts]),
-    )
-    return Problems(torch.cat(digits), shapes)
+    return joined(found)

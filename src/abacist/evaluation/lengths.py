@@ -15,15 +15,12 @@ from abacist.data.config import SplitConfig
 from abacist.data.split import draw_from_split
 from abacist.errors import ProblemError
 from abacist.evaluation.config import EvaluationConfig
-from abacist.evaluation.exact_match import exact_match
-from abacist.evaluation.solving import Solution, solve
-from abacist.evaluation.suite import MAX_FAILURES, Progress, Row, Section, Subject, Suite
+from abacist.evaluation.judge import Judge
+from abacist.evaluation.samples import SHORT_DIGITS, distinct
+from abacist.evaluation.suite import Progress, Row, Section, Subject, Suite
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems, Shapes
 from abacist.tasks.task import Task
-
-_SHORT_DIGITS = 10
-"""Up to here the same problem may well be drawn twice, so a quarter more are drawn and repeats dropped."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +38,8 @@ def by_length(subject: Subject, on_progress: Progress) -> Section:
     """Exact match on test problems of every length; told the row's name as it goes."""
     draws = list(_draws(subject.task, subject.split, subject.config, subject.seed))
     total = sum(draw.num_problems for draw in draws)
+    judge = Judge(subject)
     rows: list[Row] = []
-    failures: list[Solution] = []
     done = 0
     for draw in draws:
         problems = draw.draw()
@@ -51,18 +48,12 @@ def by_length(subject: Subject, on_progress: Progress) -> Section:
             on_progress(name, begin + judged, total)
 
         try:
-            verdicts = exact_match(subject.model, subject.task, subject.format, problems, report)
+            verdicts = judge.verdicts(problems, report)
+            rows.append(judge.row(draw.name, draw.kind, draw.digits, verdicts))
         except ProblemError as error:
             rows.append(Row(draw.name, draw.kind, draw.digits, None, note=str(error)))
-            done += draw.num_problems
-            continue
-        margin = float(verdicts.margins.min())
-        rows.append(Row(draw.name, draw.kind, draw.digits, verdicts.proportion, margin))
-        wrong = (~verdicts.correct).nonzero().squeeze(1)[: MAX_FAILURES - len(failures)]
-        if len(wrong):
-            failures += solve(subject.model, subject.task, subject.format, problems[wrong])
         done += draw.num_problems
-    return Section("Exact match on test problems", rows, failures)
+    return judge.section("Exact match on test problems", rows)
 
 
 LENGTHS = Suite("exact match by number of digits, with intervals", lambda subject: None, by_length)
@@ -71,7 +62,7 @@ LENGTHS = Suite("exact match by number of digits, with intervals", lambda subjec
 def _draws(task: Task, split: SplitConfig, config: EvaluationConfig, seed: int) -> Iterator[_Draw]:
     def from_test(shapes: Shapes, name: str, count: int) -> Callable[[], Problems]:
         generator = seeds.generator(seed, "score", name)
-        return lambda: _distinct(draw_from_split(task, shapes, "test", split, generator), count)
+        return lambda: distinct(draw_from_split(task, shapes, "test", split, generator), count)
 
     by_length = isinstance(task, Arithmetic) and not task.config.operand_digits
     longest = task.config.longest_operand if isinstance(task, Arithmetic) else 0
@@ -94,7 +85,7 @@ def _draws_by_length(
     """All operands of one length, in training and beyond, and a carry through every digit."""
 
     def shapes(digits: int, count: int, unequal: bool = False) -> Shapes:
-        spare = count // 4 if digits <= _SHORT_DIGITS else 0
+        spare = count // 4 if digits <= SHORT_DIGITS else 0
         drawn = task.draw_shapes(count + spare, seeds.generator(seed, "score", "shapes", digits))
         lengths = torch.full_like(drawn.lengths_BN, digits)
         if unequal:
@@ -137,21 +128,3 @@ def _unequal(digits: int, count: int, num_operands: int, generator: torch.Genera
     lengths = torch.randint(1, digits, (count, num_operands), generator=generator)
     longest = torch.randint(num_operands, (count, 1), generator=generator)
     return lengths.scatter(1, longest, digits)
-
-
-def _distinct(problems: Problems, count: int) -> Problems:
-    """Up to `count` problems, each once: short operands leave few, and counting one twice would flatter."""
-    if problems.digits_BNW.shape[2] > _SHORT_DIGITS:
-        return problems[:count]
-    rows = torch.cat(
-        [
-            problems.digits_BNW.flatten(1).long(),
-            problems.lengths_BN,
-            problems.operation_B.long().unsqueeze(1),
-        ],
-        dim=1,
-    )
-    _, inverse = torch.unique(rows, dim=0, return_inverse=True)
-    first = torch.full((int(inverse.max()) + 1,), len(rows))
-    first.scatter_reduce_(0, inverse, torch.arange(len(rows)), "amin")
-    return problems[first.sort().values[:count]]

@@ -1,20 +1,42 @@
 """The scorecard: what a run is worth, a section for each suite that scored it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from abacist.errors import ConfigurationError, nearest
-from abacist.evaluation import lengths
-from abacist.evaluation.solving import Solution
+from abacist.evaluation import (
+    counterexamples,
+    exhaustive,
+    grid,
+    lengths,
+    notation,
+    probes,
+    recurrences,
+    splits,
+    strata,
+)
+from abacist.evaluation.failures import Failure
 from abacist.evaluation.suite import Progress, Row, Section, Subject, Suite
 
 SUITES: dict[str, Suite] = {
     "lengths": lengths.LENGTHS,
+    "strata": strata.STRATA,
+    "splits": splits.SPLITS,
+    "probes": probes.PROBES,
+    "grid": grid.GRID,
+    "recurrences": recurrences.RECURRENCES,
+    "notation": notation.NOTATION,
+    "exhaustive": exhaustive.EXHAUSTIVE,
+    "counterexamples": counterexamples.COUNTEREXAMPLES,
 }
 """Every way to score a model, by name."""
 
 DEFAULT_SUITES = ("lengths",)
 """What scores a run where nothing else is asked for."""
+
+ALL = "all"
+"""In place of names: every suite that has a use for the model."""
 
 
 @dataclass(frozen=True)
@@ -32,36 +54,82 @@ class Scorecard:
         return [row for section in self.sections.values() for row in section.rows]
 
     @property
-    def failures(self) -> list[Solution]:
+    def failures(self) -> list[Failure]:
         """Some of the problems answered wrongly, of all sections."""
         return [failure for section in self.sections.values() for failure in section.failures]
 
     @property
     def errors(self) -> int:
-        """Wrong answers of all rows that count answers."""
-        judged = [row.proportion for row in self.rows if row.measure == "exact match"]
-        return sum(proportion.errors for proportion in judged if proportion)
+        """Wrong answers of all sections."""
+        return sum(section.errors for section in self.sections.values())
 
-    def to_json(self) -> dict[str, object]:
+    @property
+    def complete(self) -> bool:
+        """False where Ctrl-C was pressed before all suites had been scored."""
+        return all(section.complete for section in self.sections.values())
+
+    def to_json(self) -> dict[str, Any]:
         return {
             "sections": {name: section.to_json() for name, section in self.sections.items()},
             "errors": self.errors,
             "exempt_digits": self.exempt_digits,
         }
 
+    def failures_to_json(self) -> list[dict[str, object]]:
+        """Every kept failure, with the suite that found it."""
+        return [
+            {"suite": name} | failure.to_json()
+            for name, section in self.sections.items()
+            for failure in section.failures
+        ]
+
+
+def chosen(names: Sequence[str], subject: Subject) -> list[str]:
+    """The suites that are meant, each once; `all` means those that have a use for the subject.
+
+    Raises `ConfigurationError` where one is unknown or has no use.
+    """
+    for name in names:
+        if name not in SUITES and name != ALL:
+            raise ConfigurationError(f"unknown suite {name!r}: {nearest(name, [*SUITES, ALL])}")
+    if ALL in names:
+        return [name for name, suite in SUITES.items() if suite.obstacle(subject) is None]
+    for name in names:
+        obstacle = SUITES[name].obstacle(subject)
+        if obstacle is not None:
+            raise ConfigurationError(f"the suite {name} has no use here: {obstacle}")
+    return list(dict.fromkeys(names))
+
 
 def score(
     subject: Subject,
     suites: Sequence[str] = DEFAULT_SUITES,
     on_progress: Progress | None = None,
+    on_section: Callable[[Scorecard], None] | None = None,
 ) -> Scorecard:
-    """Score a model by some suites. Raises `ConfigurationError` where one has no use for it."""
-    for name in suites:
-        if name not in SUITES:
-            raise ConfigurationError(f"unknown suite {name!r}: {nearest(name, SUITES)}")
-        obstacle = SUITES[name].obstacle(subject)
-        if obstacle is not None:
-            raise ConfigurationError(f"the suite {name} has no use here: {obstacle}")
+    """Score a model by some suites. Raises `ConfigurationError` where one has no use for it.
+
+    `on_section` is given all there is after every suite. An interrupted suite is the last.
+    """
     ignored: Progress = lambda name, done, total: None  # noqa: E731
-    sections = {name: SUITES[name].run(subject, on_progress or ignored) for name in suites}
-    return Scorecard(sections, subject.split.exempt_digits)
+    card = Scorecard({}, subject.split.exempt_digits)
+    for name in chosen(suites, subject):
+        card.sections[name] = SUITES[name].run(subject, on_progress or ignored)
+        if on_section is not None:
+            on_section(card)
+        if not card.complete:
+            break
+    return card
+
+
+def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored scorecard with the sections of a new one put in, as JSON values.
+
+    Raises `ValueError` where the old one is none, or is one of an older version.
+    """
+    try:
+        sections = {**old["sections"], **new["sections"]}
+        errors = sum(int(section["errors"]) for section in sections.values())
+    except (KeyError, TypeError) as error:
+        raise ValueError("it has no sections with their errors") from error
+    return {**new, "sections": sections, "errors": errors}

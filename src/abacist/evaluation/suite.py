@@ -10,14 +10,11 @@ from typing import Any
 
 from abacist.data.config import SplitConfig
 from abacist.evaluation.config import EvaluationConfig
-from abacist.evaluation.solving import Solution
+from abacist.evaluation.failures import Failure, Feature
 from abacist.formats.format import Format
 from abacist.intervals import Proportion
 from abacist.models.transformer import Transformer
 from abacist.tasks.task import Task
-
-MAX_FAILURES = 100
-"""So many problems answered wrongly are kept in a section."""
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how many problems are done, and how many there are in all."""
@@ -33,6 +30,8 @@ class Subject:
     split: SplitConfig
     config: EvaluationConfig
     seed: int
+    num_examples: int | None = None
+    """How many problems a model was trained on that saw the same again and again; None for ever new ones."""
 
 
 @dataclass(frozen=True)
@@ -70,16 +69,25 @@ class Section:
 
     title: str
     rows: list[Row]
-    failures: list[Solution] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
     """Some of the problems answered wrongly, with what the model wrote."""
+    features: list[Feature] = field(default_factory=list)
+    """What the problems answered wrongly have in common, of all of them."""
+    errors: int = 0
+    """Problems answered wrongly, each counted once however many rows speak of it."""
     details: dict[str, Any] = field(default_factory=dict)
     """Whatever else a suite has to say, as JSON values."""
+    complete: bool = True
+    """False where Ctrl-C was pressed and this is what had been scored by then."""
 
     def to_json(self) -> dict[str, object]:
         return {
             "title": self.title,
             "rows": [row.to_json() for row in self.rows],
+            "errors": self.errors,
+            "features": [feature.to_json() for feature in self.features],
             "details": self.details,
+            "complete": self.complete,
         }
 
 

@@ -27,6 +27,10 @@ class Forced:
     labels: Tensor
     """int64 (B, A): the right token, or IGNORED."""
 
+    def cpu(self) -> "Forced":
+        """The same on the CPU, where problems are."""
+        return Forced(self.logits.cpu(), self.labels.cpu())
+
     def right_tokens(self) -> Tensor:
         """bool (B, A): predicted rightly, or nothing to predict. A tie is not right."""
         return self.margins() > 0

@@ -1,11 +1,13 @@
 """Pictures drawn from records."""
 
 import io
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from abacist import files
+from abacist.intervals import percent
 
 Row = Mapping[str, Any]
 """One row of `scorecard.json`."""
@@ -38,7 +40,7 @@ def draw_lengths(series: Mapping[str, Sequence[Row]], trained_digits: int, path:
     axes.set_title(
         f"shaded: training lengths, up to {trained_digits} digits", loc="left", fontsize=10
     )
-    curves = zip(series.items(), _STYLES, strict=False)
+    curves = zip(series.items(), itertools.cycle(_STYLES), strict=False)
     for series_number, ((name, rows), (marker, colour)) in enumerate(curves):
         value = [100 * row["proportion"]["value"] for row in rows]
         intervals = [row["proportion"]["interval"] for row in rows]
@@ -67,6 +69,36 @@ def draw_lengths(series: Mapping[str, Sequence[Row]], trained_digits: int, path:
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="lower left" if len(series) < 3 else "center right", frameon=False)
+    _save(figure, path)
+
+
+def draw_grid(details: Mapping[str, Any], path: Path) -> None:
+    """Exact match for every pair of operand lengths as a heat map, as a PNG; grey is not scored."""
+    import numpy as np
+
+    right, count = (np.array(details[name], dtype=float) for name in ("right", "count"))
+    size = len(count)
+    share = np.ma.masked_array(100 * right / np.maximum(count, 1), mask=count == 0)
+    figure = _figure((6.4, 5.4))
+    axes = figure.add_subplot()
+    axes.set_facecolor("#dddddd")
+    edges = (0.5, size + 0.5)
+    image = axes.imshow(
+        share, origin="lower", cmap="viridis", vmin=0, vmax=100, extent=(*edges, *edges)
+    )
+    figure.colorbar(image, label="exact match, % of test problems")
+    axes.set_xlabel("digits of the second operand")
+    axes.set_ylabel("digits of the first operand")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.yaxis.get_major_locator().set_params(integer=True)
+    if details["average"] is not None:
+        cells = int((count > 0).sum())
+        axes.set_title(
+            f"average of {cells:,} cells: {percent(details['average'])} "
+            f"(n = {int(count.sum()):,} problems)",
+            loc="left",
+            fontsize=10,
+        )
     _save(figure, path)
 
 

@@ -5,7 +5,7 @@ runs/add-20261121-153012/
   metrics.jsonl       one record a line
   checkpoints/        step-001500/ …
   embeddings/         step-000100.safetensors …, where they are recorded
-  scorecard.json      the evaluation; failures.jsonl beside it, lengths.png drawn from it
+  scorecard.json      the evaluation; failures.jsonl beside it, lengths.png and grid.png drawn from it
   certificate.json    the outcome of the proof
 """
 
@@ -56,13 +56,23 @@ class RunDirectory:
         return self.path / "lengths.png"
 
     @property
+    def grid_picture(self) -> Path:
+        return self.path / "grid.png"
+
+    @property
     def certificate(self) -> Path:
         return self.path / "certificate.json"
 
     @property
     def verdicts(self) -> list[Path]:
         """What was said of the weights, and goes when they change."""
-        return [self.scorecard, self.failures, self.lengths_picture, self.certificate]
+        return [
+            self.scorecard,
+            self.failures,
+            self.lengths_picture,
+            self.grid_picture,
+            self.certificate,
+        ]
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """All whole records; a last line torn by a crash is left out."""

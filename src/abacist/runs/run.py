@@ -8,8 +8,7 @@
 import copy
 import json
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,13 @@ from abacist.configuration import from_json, override
 from abacist.devices import find_device
 from abacist.errors import CheckpointError, ConfigurationError, RunError
 from abacist.evaluation.certificate import Certificate, prove
-from abacist.evaluation.scorecard import Scorecard, score
+from abacist.evaluation.scorecard import DEFAULT_SUITES, Scorecard, score
 from abacist.evaluation.solving import Solution, solve
-from abacist.evaluation.suite import Subject
+from abacist.evaluation.suite import Progress, Subject
 from abacist.formats.format import Format, build_format
 from abacist.models.transformer import Transformer
 from abacist.recipes.recipe import Recipe
-from abacist.runs import directory
+from abacist.runs import directory, scores
 from abacist.runs.directory import RunDirectory
 from abacist.tasks.config import ArithmeticConfig
 from abacist.tasks.task import Task, build_task
@@ -56,23 +55,27 @@ class Run:
 
     def score(
         self,
-        num_problems: int | None = None,
-        longest: int | None = None,
-        on_progress: Callable[[str, int, int], None] | None = None,
+        suites: Sequence[str] = DEFAULT_SUITES,
+        on_progress: Progress | None = None,
+        **settings: int,
     ) -> Scorecard:
-        """Score the model on the test split and keep the scorecard in the run's directory."""
-        config = self.recipe.evaluation
-        config = replace(
+        """Score the model by some suites and keep the scorecard in the run's directory.
+
+        `settings` replaces any of the recipe's for evaluation, as in `num_problems=100`. Sections
+        of other suites stay in the directory as long as they speak of the same weights.
+        """
+        config = override(self.recipe.evaluation, settings)
+        subject = Subject(
+            self.model,
+            self.task,
+            self.format,
+            self.recipe.split,
             config,
-            num_problems=config.num_problems if num_problems is None else num_problems,
-            longest=config.longest if longest is None else longest,
+            self.seed,
+            self.recipe.training.num_examples,
         )
-        subject = Subject(self.model, self.task, self.format, self.recipe.split, config, self.seed)
-        scorecard = score(subject, on_progress=on_progress)
-        failures = "".join(json.dumps(f.to_json()) + "\n" for f in scorecard.failures)
-        files.write_bytes(self.directory.failures, failures.encode())
-        files.write_json(self.directory.scorecard, scorecard.to_json())
-        return scorecard
+        keep = scores.Keeper(self.directory)
+        return score(subject, suites, on_progress, keep.store)
 
     def prove(self) -> Certificate:
         """Check every neighbourhood and keep the certificate in the run's directory."""

@@ -157,3 +157,25 @@ class Problems:
                 lengths[i, j] = len(text)
         numbers = torch.tensor([OPERATIONS.index(o) for o in operations], dtype=torch.uint8)
         return Problems(digits, Shapes(lengths, numbers))
+
+
+def first_of_equal(rows: Tensor) -> Tensor:
+    """int64, ascending: numbers of the rows, (B,) or (B, C), that equal none before them."""
+    if not len(rows):
+        return torch.zeros(0, dtype=torch.int64)
+    _, inverse = torch.unique(rows, dim=0, return_inverse=True)
+    first = torch.full((int(inverse.max()) + 1,), len(rows))
+    first.scatter_reduce_(0, inverse, torch.arange(len(rows)), "amin")
+    return first.sort().values
+
+
+def joined(parts: list[Problems]) -> Problems:
+    """All problems of several batches, of the same most operands, in one."""
+    width = max(part.digits_BNW.shape[2] for part in parts)
+    pad = torch.nn.functional.pad
+    digits = [pad(part.digits_BNW, (0, width - part.digits_BNW.shape[2])) for part in parts]
+    shapes = Shapes(
+        torch.cat([part.lengths_BN for part in parts]),
+        torch.cat([part.operation_B for part in parts]),
+    )
+    return Problems(torch.cat(digits), shapes)

@@ -1,0 +1,221 @@
+"""How fast models are scored: a grid, a larger grid, and every problem of a space.
+
+    python benchmarks/scoring.py [--threads 2] [--quick] [--out results/scoring.json]
+
+The first is compared with a published notebook's method, on the same model and in the same run: cell
+by cell, token by token, the whole line again for every token, positions told by a loop over tokens.
+It would take hours, so it is timed on some cells, and the rest is computed from those: the seconds
+of a cell of i and j digits as a linear function of its generated tokens times their mean line.
+The models are untrained; that changes no shape and no time.
+"""
+
+import argparse
+import json
+import random
+import resource
+import statistics
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from abacist.data.config import SplitConfig
+from abacist.evaluation.config import EvaluationConfig
+from abacist.evaluation.exhaustive import EXHAUSTIVE
+from abacist.evaluation.grid import GRID
+from abacist.evaluation.suite import Subject
+from abacist.formats.config import FORMATS
+from abacist.formats.format import build_format
+from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
+from abacist.models.coordinates import Coordinates
+from abacist.models.transformer import Transformer
+from abacist.runs.training import circumstances
+from abacist.tasks.config import ArithmeticConfig
+from abacist.tasks.task import build_task
+
+PER_CELL = 100
+
+
+def subject(config: ModelConfig, task: ArithmeticConfig, format: str, **settings: int) -> Subject:
+    """An untrained model that is to be scored."""
+    torch.manual_seed(0)
+    written = build_format(FORMATS[format], task)
+    model = Transformer(config, len(written.vocabulary)).eval()
+    evaluation = EvaluationConfig(**settings)
+    return Subject(model, build_task(task), written, SplitConfig(), evaluation, seed=0)
+
+
+def small_grid(size: int) -> dict[str, object]:
+    """The notebook's grid with 100 thousand parameters and Abacus positions, by both methods."""
+    config = ModelConfig(width=64, num_layers=2, mlp_width=256, positions=POSITIONS["abacus"])
+    what = subject(config, ArithmeticConfig(), "reversed", grid_size=size, grid_problems=PER_CELL)
+    seconds = _timed(what)
+    cells = {_cell(size, number) for number in range(12)}
+    timings = {cell: _generated(what.model, *cell) for cell in cells}
+    estimated = _extrapolated(timings, size)
+    passes = _extrapolated({cell: (timings[cell][1], 0.0) for cell in timings}, size)
+    print(
+        f"{size} × {size} grid, {what.model.num_parameters:,} parameters: {seconds:.1f} s; "
+        f"token by token {estimated:,.0f} s ({estimated / seconds:.0f} ×), "
+        f"of which passes {passes:,.0f} s ({passes / seconds:.0f} ×)"
+    )
+    return {
+        "grid": [size, size, PER_CELL],
+        "parameters": what.model.num_parameters,
+        "seconds": seconds,
+        "token_by_token_seconds": estimated,
+        "token_by_token_seconds_of_passes_alone": passes,
+        "token_by_token_is_extrapolated_from_cells": sorted(
+            [*cell, *timing] for cell, timing in timings.items()
+        ),
+        "ratio": estimated / seconds,
+        "ratio_of_passes_alone": passes / seconds,
+    }
+
+
+def _cell(size: int, number: int) -> tuple[int, int]:
+    """Cells all over the grid, the first and the last among them."""
+    drawn = random.Random(number)
+    return {0: (1, 1), 1: (size, size), 2: (1, size), 3: (size, 1)}.get(
+        number, (drawn.randint(1, size), drawn.randint(1, size))
+    )
+
+
+def _timed(what: Subject) -> float:
+    begin = time.perf_counter()
+    GRID.run(what, lambda name, done, total: None)
+    return time.perf_counter() - begin
+
+
+@torch.no_grad()
+def _generated(model: Transformer, digits1: int, digits2: int) -> tuple[float, float]:
+    """Seconds of one cell by the notebook's method, and those of its passes through the model alone."""
+    begin, in_passes = time.perf_counter(), 0.0
+    pairs = [
+        tuple(
+            random.randint(0 if digits == 1 else 10 ** (digits - 1), 10**digits - 1)
+            for digits in (digits1, digits2)
+        )
+        for _ in range(PER_CELL)
+    ]
+    ids_of = {str(digit): digit for digit in range(10)} | {"+": 10, "=": 11}
+    texts = [f"{str(a)[::-1]}+{str(b)[::-1]}=" for a, b in pairs]
+    batch = torch.tensor([[ids_of[token] for token in text] for text in texts])
+    for _ in range(max(digits1, digits2) + 2):
+        place = _places(batch)
+        index = torch.arange(batch.shape[1]).expand_as(batch)
+        begin_pass = time.perf_counter()
+        # All tokens are carried through all layers to the head, as there.
+        logits = model(batch, Coordinates(index, place))
+        in_passes += time.perf_counter() - begin_pass
+        batch = torch.cat([batch, logits[:, -1].argmax(dim=-1, keepdim=True)], dim=1)
+    letters = "0123456789+=$!"
+    decoded = ["".join(letters[token] for token in line) for line in batch.tolist()]
+    assert len(decoded) == PER_CELL
+    return time.perf_counter() - begin, in_passes
+
+
+def _places(batch: Tensor) -> Tensor:
+    """Where in its number every digit stands, found as the notebook finds it."""
+    places = torch.zeros(batch.shape, dtype=torch.long)
+    for row in range(len(batch)):
+        span: list[int] = []
+        spans = []
+        for column, token in enumerate(batch[row].tolist()):
+            if token < 10:
+                span.append(column)
+            elif span:
+                spans.append(span)
+                span = []
+        if span:
+            spans.append(span)
+        for span in spans:
+            for place, column in enumerate(span, 1):
+                places[row, column] = place
+    return places
+
+
+def _extrapolated(timings: dict[tuple[int, int], tuple[float, float]], size: int) -> float:
+    """Seconds of the whole grid, by a line through those of some cells."""
+    work = [_work(*cell) for cell in timings]
+    slope, intercept = statistics.linear_regression(work, [t for t, _ in timings.values()])
+    whole = [_work(i, j) for i in range(1, size + 1) for j in range(1, size + 1)]
+    return slope * sum(whole) + intercept * len(whole)
+
+
+def _work(digits1: int, digits2: int) -> float:
+    """Tokens put through the model for one problem of a cell."""
+    steps = max(digits1, digits2) + 2
+    return float(sum(digits1 + digits2 + 2 + step for step in range(steps)))
+
+
+def large_grid(size: int) -> dict[str, object]:
+    """100 × 100 digits with a windowed model of 26 thousand parameters."""
+    config = ModelConfig(num_layers=2, positions=POSITIONS["place-relative"])
+    what = subject(config, ArithmeticConfig(), "reversed", grid_size=size, grid_problems=PER_CELL)
+    seconds = _timed(what)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"{size} × {size} grid, {what.model.num_parameters:,} parameters: {seconds:.0f} s "
+        f"(bar 600), peak memory {memory:.0f} MiB"
+    )
+    return {
+        "grid": [size, size, PER_CELL],
+        "parameters": what.model.num_parameters,
+        "seconds": seconds,
+        "peak_mebibytes": memory,
+    }
+
+
+def every_sum(digits: int) -> dict[str, object]:
+    """All sums of three digits with 17,760 parameters."""
+    index = PositionScheme(encoding="learned", coordinate="index", num_positions=14)
+    config = ModelConfig(
+        num_layers=2,
+        mlp_width=64,
+        biases=("mlp-hidden", "mlp-output"),
+        tied_head=True,
+        positions=(index,),
+    )
+    task = ArithmeticConfig(max_digits=digits, sampling="values")
+    what = subject(replace(config), task, "zero-padded")
+    begin = time.perf_counter()
+    section = EXHAUSTIVE.run(what, lambda name, done, total: None)
+    seconds = time.perf_counter() - begin
+    proportion = section.rows[0].proportion
+    assert proportion is not None
+    print(
+        f"all {proportion.n:,} sums of {digits} digits, {what.model.num_parameters:,} parameters: "
+        f"{seconds:.1f} s (bar 30)"
+    )
+    return {
+        "problems": proportion.n,
+        "parameters": what.model.num_parameters,
+        "seconds": seconds,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    quick = arguments.quick
+    record: dict[str, object] = {
+        "every sum": every_sum(2 if quick else 3),
+        "small grid": small_grid(6 if quick else 40),
+        "large grid": large_grid(8 if quick else 100),
+        "quick": quick,
+        "threads": arguments.threads,
+        **circumstances(),
+    }
+    if arguments.out:
+        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+"""The suite `probes`: fixed problems that people try first, whatever their split.
+
+All single digits, both orders of a problem, a carry through every column, powers of ten, operands
+of 21 to 30 digits, and what two published notebooks ask their models.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from abacist import seeds
+from abacist.errors import ProblemError
+from abacist.evaluation.judge import Judge
+from abacist.evaluation.samples import as_in_training
+from abacist.evaluation.solving import solve
+from abacist.evaluation.suite import Progress, Row, Section, Subject, Suite
+from abacist.intervals import Proportion
+from abacist.tasks.arithmetic import Arithmetic
+from abacist.tasks.problems import Problems, Shapes
+
+_COMMUTATIVE = ("+", "*")
+_DIVISIONS = ("//", "%")
+_PAIRS = 100
+"""So many random pairs are asked in both orders."""
+_LONG_DIGITS = (21, 30)
+"""Lengths of the long random operands; a notebook tested its model there and found 0 of 100 right."""
+_LONG_PROBLEMS = 100
+
+_EDGE_CASES = ((123, 456), (999, 1), (0, 0), (999, 999), (500, 500), (111, 222))
+"""What a notebook on 3-digit sums asks."""
+_PATTERNS = (
+    (999_999, 1),
+    (1, 999_999),
+    (10**15 - 1, 1),
+    (10**15, 10**15),
+    (123_456_789, 987_654_321),
+)
+"""What a notebook on sums of up to 20 digits asks."""
+
+
+@dataclass(frozen=True)
+class _Probe:
+    """A row before it is scored."""
+
+    name: str
+    kind: str
+    digits: int
+    problems: Problems
+
+
+def all_probes(subject: Subject, on_progress: Progress) -> Section:
+    """Exact match on every group of probes, and whether both orders of a problem get one answer."""
+    task = subject.task
+    assert isinstance(task, Arithmetic)
+    probes = [probe for operation in task.operations for probe in _probes(subject, operation)]
+    total = sum(len(probe.problems) for probe in probes)
+    judge = Judge(subject)
+    rows: list[Row] = []
+    done = 0
+    for probe in probes:
+        try:
+            verdicts = judge.verdicts(
+                probe.problems,
+                lambda judged, probe=probe, before=done: on_progress(  # type: ignore[misc]
+                    probe.name, before + judged, total
+                ),
+            )
+            rows.append(judge.row(probe.name, probe.kind, probe.digits, verdicts))
+        except ProblemError as error:
+            rows.append(Row(probe.name, probe.kind, probe.digits, None, note=str(error)))
+        done += len(probe.problems)
+    for operation in task.operations:
+        if operation in _COMMUTATIVE and task.config.max_operands == 2:
+            rows.append(_commuted(subject, judge, operation))
+    return judge.section("Probes, whatever their split", rows)
+
+
+def _obstacle(subject: Subject) -> str | None:
+    if isinstance(subject.task, Arithmetic):
+        return None
+    return (
+        f"there are probes for calculations only, and this model {subject.task.deed}. "
+        "Try --suite strata."
+    )
+
+
+PROBES = Suite(
+    "fixed problems: single digits, both orders, long carries, powers of ten, 21–30 digits",
+    _obstacle,
+    all_probes,
+)
+
+
+def _probes(subject: Subject, operation: str) -> Iterator[_Probe]:
+    task = subject.task
+    assert isinstance(task, Arithmetic)
+    trained = task.config.longest_operand
+    prefix = f"{operation}: " if len(task.operations) > 1 else ""
+
+    def probe(name: str, kind: str, pairs: list[tuple[int, int]]) -> Iterator[_Probe]:
+        """The pairs that can be asked, those of trained lengths apart from those beyond."""
+        asked = [pair for pair in pairs if not (operation in _DIVISIONS and pair[1] == 0)]
+        within = [pair for pair in asked if _digits(pair) <= trained]
+        beyond = [pair for pair in asked if _digits(pair) > trained]
+        for chosen, told in ((within, ""), (beyond, ", beyond training")):
+            if chosen:
+                longest = max(map(_digits, chosen))
+                problems = _problems(chosen, operation, task.config.min_operands)
+                yield _Probe(f"{prefix}{name}{told}", kind, longest, problems)
+
+    singles = [(a, b) for a in range(10) for b in range(10)]
+    yield from probe(f"single digits, 0{operation}0 to 9{operation}9", "probe", singles)
+    lengths = sorted({*range(1, min(trained, 30) + 1), trained, trained + 1, 2 * trained})
+    shown, pairs = _carries(operation, lengths)
+    yield from probe(shown, "probe", pairs)
+    powers = [10**digits for digits in range(min(trained, 30))] + [10**trained, 10 ** (2 * trained)]
+    ones = [pair for power in powers for pair in ((power, power), (power, 1), (1, power))]
+    yield from probe("powers of ten", "probe", ones)
+    yield from probe("edge cases of 3 digits", "published", list(_EDGE_CASES))
+    yield from probe("patterns of up to 16 digits", "published", list(_PATTERNS))
+    name = f"{prefix}{_LONG_DIGITS[0]}–{_LONG_DIGITS[1]} digits, random"
+    yield _Probe(name, "published", _LONG_DIGITS[1], _long(subject, operation))
+
+
+def _carries(operation: str, lengths: list[int]) -> tuple[str, list[tuple[int, int]]]:
+    """Problems in which something runs through all columns, and what to call them."""
+    nines = [10**digits - 1 for digits in lengths]
+    if operation == "+":
+        return "99…9+1 and 1+99…9", [pair for n in nines for pair in ((n, 1), (1, n))]
+    if operation == "-":
+        # 10…0 is one digit longer than the nines of its length.
+        ones = [(n + 1) // 10 for n in nines]
+        return "10…0-1 and 1-10…0", [pair for n in ones for pair in ((n, 1), (1, n))]
+    if operation == "*":
+        return "99…9*99…9 and 99…9*9", [pair for n in nines for pair in ((n, n), (n, 9))]
+    return (
+        f"99…9{operation}9 and 10…0{operation}99…9",
+        [pair for n in nines for pair in ((n, 9), ((n + 1) // 10, max(1, n // 100)))],
+    )
+
+
+def _digits(pair: tuple[int, int]) -> int:
+    return max(len(str(number)) for number in pair)
+
+
+def _problems(pairs: list[tuple[int, int]], operation: str, num_operands: int) -> Problems:
+    """The pairs, with zeros for the operands that a task wants beside them."""
+    zeros = (0,) * (num_operands - 2)
+    return Problems.from_integers([(*pair, *zeros) for pair in pairs], operation)
+
+
+def _long(subject: Subject, operation: str) -> Problems:
+    """Random operands of 21 to 30 digits."""
+    task = subject.task
+    assert isinstance(task, Arithmetic)
+    generator = seeds.generator(subject.seed, "score", "long probes", operation)
+    low, high = _LONG_DIGITS
+    size = (_LONG_PROBLEMS, task.config.min_operands)
+    lengths = torch.randint(low, high + 1, size, generator=generator)
+    return task.draw(Shapes.of(lengths, operation), generator)
+
+
+def _commuted(subject: Subject, judge: Judge, operation: str) -> Row:
+    """Whether `a + b` and `b + a` get the same answer, right or wrong."""
+    pairs = as_in_training(subject, 4 * _PAIRS, "commuted")
+    codes = Shapes.of(pairs.lengths_BN, operation).operation_B
+    pairs = pairs[(pairs.operation_B == codes).nonzero().squeeze(1)[:_PAIRS]]
+    swapped = Problems(
+        pairs.digits_BNW.flip(1), Shapes(pairs.lengths_BN.flip(1), pairs.operation_B)
+    )
+    first, second = judge.verdicts(pairs), judge.verdicts(swapped)
+    same = first.correct & second.correct
+    # Only where both are wrong the answers themselves have to be compared.
+    unclear = (~first.correct & ~second.correct).nonzero().squeeze(1)
+    if len(unclear):
+        same[unclear] = _same_answers(subject, pairs[unclear], swapped[unclear])
+    name = f"a{operation}b and b{operation}a answered alike"
+    proportion = Proportion(int(same.sum()), len(same))
+    return Row(name, "commuted", 0, proportion, measure="same answer")
+
+
+def _same_answers(subject: Subject, first: Problems, second: Problems) -> Tensor:
+    answers = [
+        solve(subject.model, subject.task, subject.format, problems) for problems in (first, second)
+    ]
+    return torch.tensor([a.answer == b.answer for a, b in zip(*answers, strict=True)])

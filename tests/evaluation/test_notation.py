@@ -1,0 +1,81 @@
+"""The suite `notation`: the same problems with other spaces."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from subjects import ignored, random_subject
+
+from abacist.evaluation import notation as module
+from abacist.evaluation.exact_match import exact_match
+from abacist.evaluation.notation import EXAMPLES, NOTATION, with_spaces
+from abacist.evaluation.samples import as_in_training
+from abacist.formats.config import PlainFormatConfig
+from abacist.tasks.config import ArithmeticConfig
+
+
+def test_the_trained_spacing_scores_as_always():
+    subject = random_subject(format="spaced", positions="index-relative")
+    section = NOTATION.run(subject, ignored)
+    problems = as_in_training(subject, 10, "notation")
+    judged = exact_match(subject.model, subject.task, subject.format, problems)
+    (row,) = [r for r in section.rows if r.kind == "trained" and r.measure == "exact match"]
+    assert row.proportion == judged.proportion
+    assert row.smallest_margin == float(judged.margins.min())
+    measures = [row.measure for row in section.rows]
+    assert measures == ["exact match", "match without spaces"] * len(EXAMPLES)
+
+
+@pytest.mark.parametrize(
+    ("spaces", "prompt"),
+    [("none", "12345+678="), ("around", "12345 + 678 ="), ("thousands", "12 345 + 678=")],
+)
+def test_prompts_are_respaced_in_the_ids_of_the_model(spaces, prompt):
+    task = ArithmeticConfig(max_digits=5)
+    subject = random_subject(task, "random-spaces", "index-relative")
+    other = with_spaces(subject.format, task, spaces)
+    ids = other.prompt(subject.task.parse(["12345+678"])).ids[0].tolist()
+    assert subject.format.vocabulary.text(ids) == prompt == EXAMPLES[spaces]
+
+
+def test_spaces_in_an_answer_are_ignored_by_the_second_measure_only(monkeypatch):
+    subject = random_subject(format="spaced", positions="index-relative")
+    space = subject.format.space_id
+
+    def spaced(model, ids, lengths, **_):
+        """The right answers, with a space behind every first digit."""
+        problems = as_in_training(subject, 10, "notation")
+        whole = subject.format.write(problems, subject.task.answer(problems))
+        by_prompt = {
+            tuple(line[: int(length)]): line[int(length) :]
+            for line, length in zip(
+                whole.ids.tolist(), subject.format.prompt(problems).lengths, strict=True
+            )
+        }
+        lines = []
+        for line, length in zip(ids.tolist(), lengths.tolist(), strict=True):
+            answer = by_prompt[tuple(line[:length])]
+            lines.append([*line[:length], answer[0], space, *answer[1:]])
+        width = max(map(len, lines))
+        padded = [line + [subject.format.end_id] * (width - len(line)) for line in lines]
+        return SimpleNamespace(ids=torch.tensor(padded, dtype=torch.int32))
+
+    monkeypatch.setattr(module, "generate", spaced)
+    problems = as_in_training(subject, 10, "notation")
+    right = module._right_but_for_spaces(subject, subject.format.vocabulary, problems)
+    assert right == len(problems) == 10
+
+
+def test_a_model_without_spaces_is_refused_with_what_to_type():
+    assert "Train with --format spaced" in NOTATION.obstacle(random_subject())
+    other = random_subject(format="carry-trace", positions="index-relative")
+    assert "plain notations only" in NOTATION.obstacle(other)
+
+
+def test_lines_of_one_length_get_no_random_spaces():
+    config = PlainFormatConfig(
+        end_token=False, operand_padding="fixed", answer_padding="fixed", spaces="around"
+    )
+    subject = random_subject(format=config, positions="index-relative")
+    section = NOTATION.run(subject, ignored)
+    assert not any("random" in row.name for row in section.rows)
