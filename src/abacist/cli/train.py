@@ -58,7 +58,9 @@ def _parser() -> Parser:
         help="seeds trained side by side (default: a processor each)",
     )
     parser.add_argument(
-        "--device", default=None, metavar="NAME", help="cpu, cuda, mps or auto (the default)"
+        "--device",
+        metavar="NAME",
+        help="cpu, cuda, mps or auto (default: auto; that of a resumed run)",
     )
     parser.add_argument(
         "--track",
