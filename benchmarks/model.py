@@ -39,7 +39,7 @@ from abacist.tasks.config import ArithmeticConfig
 from abacist.tasks.problems import Shapes
 from abacist.tasks.task import Task, build_task
 from abacist.training.config import TrainingConfig
-from abacist.training.optimizer import FlatAdamW
+from abacist.training.optimizer import Optimizer
 from abacist.training.step import training_step
 
 BLOCKS = 8
@@ -216,7 +216,7 @@ def their_step(model: nn.Module) -> Callable[[AnnotatedTokens], None]:
 
 def our_step(model: Transformer, stream: TrainingStream) -> Callable[[AnnotatedTokens], None]:
     config = TrainingConfig(batch_size=stream.batch_size)
-    optimizer = FlatAdamW(model, config)
+    optimizer = Optimizer(model, config)
 
     def step(lines: AnnotatedTokens) -> None:
         training_step(model, optimizer, lines, config, 200, stream.aligned)

@@ -20,7 +20,7 @@ from abacist.data.stream import TrainingStream
 from abacist.models.config import ModelConfig
 from abacist.runs.run import build_model, build_problems
 from abacist.runs.training import circumstances
-from abacist.training.optimizer import FlatAdamW
+from abacist.training.optimizer import Optimizer
 from abacist.training.step import training_step
 
 BLOCKS = 12
@@ -59,7 +59,7 @@ def main() -> None:
     model = build_model(recipe)
     task, format = build_problems(recipe)
     stream = TrainingStream(task, format, recipe.split, recipe.training.batch_size, seed=0)
-    optimizer = FlatAdamW(model, recipe.training)
+    optimizer = Optimizer(model, recipe.training)
     batches = [stream.batch(step) for step in range(STEPS_PER_BLOCK)]
     operations = sum(
         step_operations(

@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "abacist"
 
 LAYERS = [
-    {"errors", "vocabulary", "seeds", "files", "intervals", "configuration"},
+    {"errors", "vocabulary", "seeds", "files", "intervals", "configuration", "devices"},
     {"tasks"},
     {"formats"},
     {"data"},

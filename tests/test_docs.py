@@ -20,6 +20,7 @@ from abacist.recipes import RECIPES, find
 from abacist.runs.run import build_model
 from abacist.tasks.config import TASKS, ArithmeticConfig
 from abacist.tasks.task import build_task
+from abacist.training.config import TrainingConfig
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -64,9 +65,14 @@ def test_benchmarks_and_records_named_in_documents_exist():
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_every_recipe_states_its_parameters_and_has_a_record(name):
-    stated = re.search(r"Cost: ([\d,]+) parameters", RECIPES[name].__doc__)[1]
+def test_every_recipe_states_its_parameters_and_has_the_record_it_promises(name):
+    promise = RECIPES[name].__doc__
+    stated = re.search(r"Cost: ([\d,]+) parameters", promise)[1]
     assert int(stated.replace(",", "")) == build_model(find(name)).num_parameters
+    assert f"`{name}`" in README
+    if f"results/{name}.json" not in promise:
+        assert "records" not in promise
+        return
     record = json.loads((ROOT / "results" / f"{name}.json").read_text())
     assert record["recipe"] == name
     assert record["seeds"][0]["parameters"] == build_model(find(name)).num_parameters
@@ -157,6 +163,18 @@ def test_step_times_in_the_document_are_those_of_the_record():
     for row in record["steps"]:
         assert f"| {row['size']} | {1000 * row['seconds']['ours']:.1f} ms |" in text
         assert f"| {row['ours_over_products']:.1f} |" in text
+
+
+def test_settings_named_in_the_page_on_training_exist():
+    text = (ROOT / "docs" / "training.md").read_text()
+    settings = set(re.findall(r"training\.([a-z_]+)", text))
+    fields_there = {field.name for field in fields(TrainingConfig)}
+    assert len(settings) > 12
+    assert settings <= fields_there
+    described = {"num_steps", "batch_size", "learning_rate", "beta1", "beta2", "momentum"}
+    described |= {"weight_decay", "progressive_loss", "progressive_weight", "validate_every"}
+    left_out = {name for name in fields_there - settings - described if name not in text}
+    assert left_out <= {"validation_problems"}
 
 
 def test_every_suite_has_its_row():

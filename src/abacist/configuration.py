@@ -48,11 +48,29 @@ class Setting:
         return f"{names}, or {_allowed(self.annotation)}"
 
     @property
+    def item_class(self) -> type[Any] | None:
+        """Of a list of configurations that can be made of defaults alone: what its items are."""
+        inner = typing.get_args(self.annotation)
+        if typing.get_origin(self.annotation) is not tuple or inner[-1] is not Ellipsis:
+            return None
+        item: type[Any] = inner[0]
+        if not dataclasses.is_dataclass(item):
+            return None
+        complete = all(
+            field.default is not dataclasses.MISSING
+            or field.default_factory is not dataclasses.MISSING
+            for field in dataclasses.fields(item)
+        )
+        return item if complete else None
+
+    @property
     def typed(self) -> str:
         """The present value, as it would be typed."""
         for name, value in (self.named_values or {}).items():
             if value == self.value:
                 return name
+        if _is_tuple_of_dataclasses(self.value):
+            return "(as below)"
         if isinstance(self.value, tuple):
             return ",".join(map(str, self.value))
         if dataclasses.is_dataclass(self.value):
@@ -91,12 +109,13 @@ def override(config: Config, changes: Mapping[str, Any]) -> Config:
     """
     wholes = {s.name: s for s in settings(config) if s.named_values is not None}
     replaced = {n: _value(wholes[n], value) for n, value in changes.items() if n in wholes}
+    replaced |= _grown(config, changes, replaced)
     known = {setting.name: setting for setting in _settings(config, "", replaced)}
     tree: dict[str, Any] = {}
     for name, value in changes.items():
         if name not in known:
             raise ConfigurationError(f"unknown setting {name!r}: {nearest(name, known)}")
-        if name in replaced:
+        if name in replaced and name in changes:
             continue
         *parents, leaf = name.split(".")
         branch = tree
@@ -105,6 +124,26 @@ def override(config: Config, changes: Mapping[str, Any]) -> Config:
         branch[leaf] = _value(known[name], value)
     changed: Config = _replace(config, tree, replaced, "")
     return changed
+
+
+def _grown(
+    config: Any, changes: Mapping[str, Any], replaced: Mapping[str, Any]
+) -> dict[str, tuple[Any, ...]]:
+    """Lists with a new item, where `changes` names settings of the one behind their last."""
+    grown: dict[str, tuple[Any, ...]] = {}
+    lists = {s.name: s for s in _settings(config, "", replaced) if s.item_class is not None}
+    for name in changes:
+        path, _, rest = name.partition(".")
+        while rest:
+            number, _, rest = rest.partition(".")
+            if path in lists and rest:
+                items = grown.get(path, lists[path].value)
+                item_class = lists[path].item_class
+                if number == str(len(items)) and item_class is not None:
+                    grown[path] = (*items, item_class())
+                break
+            path = f"{path}.{number}"
+    return grown
 
 
 def _value(setting: Setting, value: Any) -> Any:
@@ -207,6 +246,12 @@ def _replace_item(
 def _parse(setting: Setting, text: str) -> Any:
     if setting.named_values is not None and text in setting.named_values:
         return setting.named_values[text]
+    if setting.item_class is not None and text:
+        first = next(settings(setting.item_class()))
+        raise ConfigurationError(
+            f"{setting.name} is a list and set item by item, got {text!r}. "
+            f"Try --{setting.name}.0.{first.name} {first.typed}."
+        )
     try:
         if setting.named_values is not None and _holds_dataclasses(setting.annotation):
             raise ValueError

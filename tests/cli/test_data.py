@@ -186,7 +186,7 @@ def test_a_file_that_exists_is_not_overwritten(run, tmp_path):
         (["add", "--format", "reverse"], "format must be one of reversed, usual"),
         (["add", "--task.operations", "+,^"], "each one of +, -, *, //, %"),
         (["add", "--task", "subtract", "--task.weights", "1,2"], "Try --task.weights 1."),
-        (["add", "--format.end_token", "false"], "needs lines of one length"),
+        (["add", "--format.end", "none"], "needs lines of one length"),
         (["add", "--split", "all"], "--split all goes with export --every"),
         (["add", "--every"], "--every is for export, got show"),
     ],

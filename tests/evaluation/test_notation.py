@@ -74,7 +74,7 @@ def test_a_model_without_spaces_is_refused_with_what_to_type():
 
 def test_lines_of_one_length_get_no_random_spaces():
     config = PlainFormatConfig(
-        end_token=False, operand_padding="fixed", answer_padding="fixed", spaces="around"
+        end="none", operand_padding="fixed", answer_padding="fixed", spaces="around"
     )
     subject = random_subject(format=config, positions="index-relative")
     section = NOTATION.run(subject, ignored)

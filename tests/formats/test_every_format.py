@@ -83,14 +83,15 @@ def plain_configs() -> list[PlainFormatConfig]:
         "answer_padding": ("none", "longest", "fixed"),
         "negative": ("sign-first", "sign-last", "complement"),
         "spaces": ("none", "around", "thousands", "random"),
-        "end_token": (True, False),
+        "end": ("token", "space", "none"),
     }
     configs = []
     for number, values in enumerate(product(*choices.values())):
         settings = dict(zip(choices, values, strict=True))
         try:
-            # A start token changes nothing behind it, so every second configuration has one.
-            configs.append(PlainFormatConfig(**settings, start_token=number // 2 % 2 == 0))
+            # Tokens of their own change nothing else, so every second configuration has them.
+            settings |= {"start_token": number // 3 % 2 == 0, "padding_token": number // 6 % 2 == 0}
+            configs.append(PlainFormatConfig(**settings))
         except ConfigurationError:
             continue
     return configs
@@ -107,7 +108,7 @@ def name_of(config: PlainFormatConfig) -> str:
     return (
         f"{config.operand_order}>{config.answer_order} "
         f"{config.operand_padding}>{config.answer_padding} {config.negative} {config.spaces}"
-        f"{' <start>' * config.start_token}{' <end>' * config.end_token}"
+        f"{' <start>' * config.start_token} end {config.end}{' <pad>' * config.padding_token}"
     )
 
 
@@ -115,7 +116,7 @@ PLAIN_PAIRS = [
     Pair(f"{name_of(config)}{suffix}", task, config)
     for config in PLAIN
     for task, suffix in ((SIGNED, ""), (COUNTED, " counted"), (UNSIGNED, " unsigned"))
-    if (config.end_token or task is UNSIGNED)
+    if (config.end != "none" or task is UNSIGNED)
     and (task is SIGNED or config.negative == "sign-first")
 ]
 

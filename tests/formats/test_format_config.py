@@ -155,7 +155,7 @@ def test_without_an_end_token_lines_of_unequal_length_are_refused_or_read(
     task: str, negative: str
 ) -> None:
     config = PlainFormatConfig(
-        end_token=False, operand_padding="fixed", answer_padding="fixed", negative=negative
+        end="none", operand_padding="fixed", answer_padding="fixed", negative=negative
     )
     try:
         format = build_format(config, TASKS[task])
@@ -179,23 +179,23 @@ def test_no_end_token_needs_padding_to_one_length(
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:
         PlainFormatConfig(
-            end_token=False, operand_padding=operand_padding, answer_padding=answer_padding
+            end="none", operand_padding=operand_padding, answer_padding=answer_padding
         )
     assert str(caught.value) == (
-        "format.end_token false needs lines of one length, got "
+        "format.end none needs lines of one length, got "
         f"format.operand_padding {operand_padding} and format.answer_padding {answer_padding}. "
-        "Try --format.end_token true."
+        "Try --format.end token."
     )
 
 
 def test_no_end_token_does_not_go_with_random_spaces() -> None:
     with pytest.raises(ConfigurationError) as caught:
         PlainFormatConfig(
-            end_token=False, operand_padding="fixed", answer_padding="fixed", spaces="random"
+            end="none", operand_padding="fixed", answer_padding="fixed", spaces="random"
         )
     assert str(caught.value) == (
-        "format.end_token false needs lines of one length, got format.spaces random. "
-        "Try --format.end_token true."
+        "format.end none needs lines of one length, got format.spaces random. "
+        "Try --format.end token."
     )
 
 

@@ -49,7 +49,7 @@ PAIRS = {
         Pair("coupled", THREE, FORMATS["coupled"]),
         Pair("spaced", THREE, FORMATS["spaced"]),
         Pair("random-spaces", THREE, FORMATS["random-spaces"]),
-        Pair("no end", THREE, PlainFormatConfig(end_token=False, start_token=False, **FIXED)),
+        Pair("no end", THREE, PlainFormatConfig(end="none", start_token=False, **FIXED)),
         Pair("residue digits", ModularAdditionConfig(), FORMATS["zero-padded"]),
         Pair("carry-trace", MIXED, CarryTraceFormatConfig()),
         Pair("long-division", DIVISIONS, LongDivisionFormatConfig(start_token=False)),

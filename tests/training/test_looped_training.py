@@ -14,7 +14,7 @@ from abacist.runs import training
 from abacist.runs.run import build_model, build_problems
 from abacist.training import checkpoint, step
 from abacist.training.loop import Observer
-from abacist.training.optimizer import FlatAdamW
+from abacist.training.optimizer import Optimizer
 from abacist.training.step import training_step
 
 LOOPS = 6
@@ -55,7 +55,7 @@ def loss_of(model, lines, aligned, recurrences=None, detached=0):
 def one_step(quick_settings, number=0, seed=0, **more):
     """The loss of one training step and the gradient it was made with."""
     recipe, model, lines, aligned = looped(quick_settings, **more)
-    optimizer = FlatAdamW(model, recipe.training)
+    optimizer = Optimizer(model, recipe.training)
     loss = training_step(model, optimizer, lines, recipe.training, number, aligned, seed)
     return loss, optimizer.gradient.clone()
 
@@ -127,7 +127,7 @@ def drawn(quick_settings, monkeypatch):
         recipe, model, lines, aligned = looped(
             quick_settings, **{"training.progressive_loss": kind, "model.recurrences": loops}
         )
-        optimizer = FlatAdamW(model, recipe.training)
+        optimizer = Optimizer(model, recipe.training)
         made = []
 
         def listen(model, lines, *, recurrences, detached, **kwargs):
@@ -263,7 +263,7 @@ def test_a_looped_model_learns_its_batch_by_heart_with_a_progressive_loss(quick_
             "training.num_steps": 120,
         },
     )
-    optimizer = FlatAdamW(model, recipe.training)
+    optimizer = Optimizer(model, recipe.training)
     losses = [
         training_step(model, optimizer, lines, recipe.training, number, aligned)
         for number in range(120)

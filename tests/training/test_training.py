@@ -23,7 +23,7 @@ from abacist.training import checkpoint
 from abacist.training import step as step_module
 from abacist.training.config import TrainingConfig
 from abacist.training.loop import Observer, TrainingInterrupted
-from abacist.training.optimizer import FlatAdamW
+from abacist.training.optimizer import Optimizer
 from abacist.training.schedule import learning_rate
 from abacist.training.threads import fastest_threads
 
@@ -245,7 +245,11 @@ STORED = (2.706646, 2.647451, 2.282056)
 
 
 def test_every_recipe_takes_a_step_and_is_found_by_name(tmp_path, quick_settings):
-    for name in recipes.RECIPES:
+    # Published ones are too large; tests/test_published_recipes.py makes them small.
+    ours = [
+        n for n, recipe in recipes.RECIPES.items() if not recipe.__module__.endswith("published")
+    ]
+    for name in ours:
         recipe = override(recipes.find(name), {"training.num_steps": 2, "training.warmup_steps": 1})
         assert recipe.name == name
         run = abacist.train(recipe, out=tmp_path / name, threads=1)
@@ -286,9 +290,9 @@ def test_a_large_batch_is_done_in_parts_with_the_same_gradient(monkeypatch):
         monkeypatch.setattr(step_module, "_CACHED_BYTES", limit)
         trial = copy.deepcopy(model)
         loss = step_module.training_step(
-            trial, FlatAdamW(trial, recipe.training), lines, recipe.training, 200, stream.aligned
+            trial, Optimizer(trial, recipe.training), lines, recipe.training, 200, stream.aligned
         )
         weights.append((loss, torch.cat([p.flatten() for p in trial.parameters()])))
-    assert len(step_module._parts(recipe.model, lines)) > 5
+    assert len(step_module._parts(model, lines, None)) > 5
     assert weights[0][0] == pytest.approx(weights[1][0], rel=1e-12)
     torch.testing.assert_close(weights[0][1], weights[1][1], rtol=1e-9, atol=1e-9)

@@ -51,9 +51,10 @@ class Ticker:
             self._update_bar(done, total, details)
         elif now - self._last_line >= _SECONDS_BETWEEN_LINES:
             self._last_line = now
-            left = (now - self._begin) * (total - done) / max(done, 1)
-            text = f"{self.title}: {done:,} of {total:,}, {details}"
-            print(f"{text.rstrip(', ')}, {left:.0f} s left", file=sys.stderr, flush=True)
+            text = f"{self.title}: {done:,} of {total:,}, {details}".rstrip(", ")
+            if done:
+                text += f", {(now - self._begin) * (total - done) / done:.0f} s left"
+            print(text, file=sys.stderr, flush=True)
 
     def say(self, text: str) -> None:
         """Print a line that stays, above the bar where there is one."""

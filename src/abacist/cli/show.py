@@ -20,6 +20,7 @@ from abacist.evaluation.suite import Section
 from abacist.formats.annotated import EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.intervals import Difference, Proportion, percent
 from abacist.models.sizes import Component
+from abacist.runs.seeds import Distribution
 from abacist.vocabulary import Vocabulary
 
 _LONGEST_SHOWN = 60
@@ -77,6 +78,42 @@ def _rows(section: Section) -> Table:
             margin,
         )
     return table
+
+
+def seeds(distribution: Distribution) -> Group:
+    """A row for each seed, and what they are together."""
+    table = Table(title="Seeds", title_justify="left", box=box.SIMPLE_HEAD)
+    for name in ("seed", "steps", "seconds", "to target", "exact match", "errors", "certified"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for outcome in distribution.outcomes:
+        exact = outcome.exact_match.value
+        good = outcome.errors == 0 and outcome.failure is None
+        table.add_row(
+            str(outcome.seed),
+            f"{outcome.steps:,}",
+            f"{outcome.seconds:.1f}",
+            "–" if outcome.steps_to_target is None else f"{outcome.steps_to_target:,}",
+            "stopped" if exact is None else percent(exact),
+            Text(f"{outcome.errors:,}" if exact is not None else "–", "green" if good else "red"),
+            "yes" if outcome.certified else "no",
+        )
+    values = distribution.to_json()
+    lines = [f"without an error: {distribution.without_error}"]
+    lines.append(f"certified: {distribution.certified}")
+    if values["worst_exact_match"] is not None:
+        lines.append(
+            f"exact match on problems as in training: median {percent(values['median_exact_match'])}, "
+            f"worst {percent(values['worst_exact_match'])} "
+            f"(n = {max(o.n for o in distribution.outcomes):,} a seed)"
+        )
+    steps = values["median_steps_to_target"]
+    reached = sum(o.steps_to_target is not None for o in distribution.outcomes)
+    lines.append(
+        f"steps to the target on validation: median {'–' if steps is None else f'{steps:,.0f}'}, "
+        f"reached by {reached} of {len(distribution.outcomes)}"
+    )
+    lines += [f"seed {o.seed}: {o.failure}" for o in distribution.outcomes if o.failure]
+    return Group(table, *[Text(line) for line in lines])
 
 
 def _remarks(section: Section) -> list[str]:

@@ -27,6 +27,8 @@ def run(arguments: list[str]) -> int:
         parser.epilog = _settings_help(named)
     changes, options = split_off_settings(arguments)
     parsed = parser.parse(options)
+    if parsed.seeds is not None or parsed.jobs is not None or _holds_seeds(parsed):
+        return _many(parsed, changes)
     trained = _resume(parsed, changes) if parsed.resume else _start(parsed, changes)
     if isinstance(trained, int):
         return trained
@@ -43,6 +45,26 @@ def _parser() -> Parser:
     )
     parser.add_argument("--out", metavar="DIR", help="run directory (default: a new one in runs/)")
     parser.add_argument("--seed", type=whole_number(0), metavar="N", help="default: 0")
+    parser.add_argument(
+        "--seeds",
+        type=whole_number(1),
+        metavar="N",
+        help="train so many seeds, from --seed on, and show what comes of them",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=whole_number(1),
+        metavar="N",
+        help="seeds trained side by side (default: a processor each)",
+    )
+    parser.add_argument(
+        "--device", default=None, metavar="NAME", help="cpu, cuda, mps or auto (the default)"
+    )
+    parser.add_argument(
+        "--track",
+        metavar="NAMES",
+        help="send metrics to tensorboard, trackio or both, with a comma between",
+    )
     parser.add_argument(
         "--threads", type=whole_number(1), metavar="N", help="default: the fastest, by timing"
     )
@@ -71,8 +93,15 @@ def _start(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | int":
     return _observed(
         recipe,
         path,
+        parsed.track,
         lambda observer: training.start(
-            recipe, path, parsed.seed or 0, parsed.threads, parsed.overwrite, observer
+            recipe,
+            path,
+            parsed.seed or 0,
+            parsed.threads,
+            parsed.overwrite,
+            observer,
+            parsed.device or "auto",
         ),
     )
 
@@ -89,10 +118,82 @@ def _resume(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | int":
 
     found = directory.find(parsed.out or "latest")
     recipe, _ = read_recipe(found)
-    return _observed(recipe, found.path, lambda observer: training.resume(found.path, observer))
+    return _observed(
+        recipe,
+        found.path,
+        parsed.track,
+        lambda observer: training.resume(found.path, observer, parsed.device),
+    )
 
 
-def _observed(recipe: Recipe, path: Path, carry_out) -> "Run | int":  # type: ignore[no-untyped-def]
+def _holds_seeds(parsed: argparse.Namespace) -> bool:
+    """Whether what is to be resumed is a directory of seeds."""
+    return bool(parsed.resume and parsed.out and (Path(parsed.out) / "seeds.json").is_file())
+
+
+def _many(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
+    """Train many seeds side by side and show what came of them."""
+    from abacist.cli import show
+    from abacist.cli.progress import Ticker
+    from abacist.runs import directory, seeds
+
+    if parsed.overwrite or parsed.train_only or parsed.track:
+        raise ConfigurationError(
+            "--seeds goes with neither --overwrite, --train-only nor --track. "
+            "Type another --out, or train seeds one by one."
+        )
+    if parsed.resume:
+        given = (parsed.recipe, parsed.threads, parsed.seed, parsed.seeds, parsed.jobs)
+        if changes or parsed.device or any(value is not None for value in given):
+            raise ConfigurationError(
+                "--resume goes on with the settings in seeds.json. Type "
+                f"abacist train --resume --out {parsed.out or 'DIR'}, without others."
+            )
+        path = Path(parsed.out)
+        name = seeds.read_plan(path)["recipe"]["name"]
+    else:
+        recipe = override(recipes.find(parsed.recipe or "add"), changes)
+        path, name = (
+            Path(parsed.out) if parsed.out else directory.new_path(recipe.name),
+            recipe.name,
+        )
+    with Ticker("training seeds") as ticker:
+        begun = False
+
+        def update(made: int, total: int, details: str) -> None:
+            nonlocal begun
+            if not begun:
+                ticker.say(f"training seeds of {name} into {path}")
+            begun = True
+            ticker.update(made, total, details)
+
+        try:
+            if parsed.resume:
+                distribution = seeds.resume(path, update)
+            else:
+                first = parsed.seed or 0
+                distribution = seeds.start(
+                    recipe,
+                    path,
+                    range(first, first + (parsed.seeds or 1)),
+                    parsed.jobs,
+                    parsed.threads,
+                    parsed.device or "auto",
+                    update,
+                )
+        except KeyboardInterrupt:
+            again = show.command("train", "--resume", "--out", str(path))
+            ticker.say(f"abacist: interrupted; what was trained is saved. Go on with: {again}")
+            return 130
+    if parsed.json:
+        print(json.dumps({"run": str(path), "recipe": name} | distribution.to_json()))
+        return 0
+    show.console().print(show.seeds(distribution), soft_wrap=True)
+    print(f"\nThe runs are {path}/seed-{distribution.outcomes[0].seed} and so on.")
+    return 0
+
+
+def _observed(recipe: Recipe, path: Path, track: str | None, carry_out) -> "Run | int":  # type: ignore[no-untyped-def]
     """Train with progress shown; on Ctrl-C say how to go on."""
     from abacist.cli import show
     from abacist.cli.progress import Ticker
@@ -129,9 +230,15 @@ def _observed(recipe: Recipe, path: Path, carry_out) -> "Run | int":  # type: ig
                 f"{record.seconds:.0f} s, {left:.0f} s left"
             )
 
-    with Ticker("training") as ticker:
+    with contextlib.ExitStack() as stack:
+        ticker = stack.enter_context(Ticker("training"))
+        observer: Observer = Shown(ticker)
+        if track is not None:
+            from abacist.runs.tracking import Tracked
+
+            observer = stack.enter_context(Tracked(track.split(","), path, observer))
         try:
-            trained: Run = carry_out(Shown(ticker))
+            trained: Run = carry_out(observer)
         except TrainingInterrupted as interruption:
             ticker.say(
                 f"abacist: {interruption}; saved. "

@@ -7,6 +7,12 @@ which keeps the cost of small tensor operations off the training loop. A block i
 seed and its number alone: a resumed run reads the very same problems without any saved state.
 """
 
+import bisect
+import itertools
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Protocol
+
 import torch
 from torch import Tensor
 
@@ -22,6 +28,24 @@ from abacist.tasks.task import Task
 _STEPS_PER_BLOCK = 32
 _DRAWN_AT_ONCE = 65_536
 _FRUITLESS_DRAWS = 50
+_CPU = torch.device("cpu")
+_BEHIND_THE_SCENES = ThreadPoolExecutor(1, "batches")
+"""One thread that makes the next block while a GPU is busy with this one."""
+
+
+class Batches(Protocol):
+    """What training reads."""
+
+    seed: int
+
+    @property
+    def aligned(self) -> bool:
+        """Whether all lines of a batch have the same places, so that one row tells them."""
+        ...
+
+    def batch(self, step: int) -> AnnotatedTokens:
+        """The batch of one step, (batch_size, T)."""
+        ...
 
 
 class TrainingStream:
@@ -35,8 +59,18 @@ class TrainingStream:
         batch_size: int,
         seed: int,
         num_examples: int | None = None,
+        device: torch.device = _CPU,
+        stage: int | None = None,
     ) -> None:
-        """With `num_examples`, the same first so many problems of the split again and again."""
+        """With `num_examples`, the same first so many problems of the split again and again.
+
+        Lines are drawn and written on the CPU, the same for every device, and brought to
+        `device`; to others than the CPU block by block, the next one ahead of time. `stage` is
+        the number of a curriculum's stage, whose problems are its own.
+        """
+        self._purpose: tuple[str | int, ...] = ("train",) if stage is None else ("stage", stage)
+        self._device = device
+        self._ahead: Future[tuple[AnnotatedTokens, list[int]]] | None = None
         self.task, self.format, self.split = task, format, split
         self.batch_size, self.seed = batch_size, seed
         self._fixed = None
@@ -60,13 +94,21 @@ class TrainingStream:
         """The batch of one step, (batch_size, T)."""
         block_number, offset = divmod(step, _STEPS_PER_BLOCK)
         if block_number != self._block_number:
-            self._block, self._widths = self._make_block(block_number)
+            self._block, self._widths = self._read_block(block_number)
             self._block_number = block_number
         rows = slice(offset * self.batch_size, (offset + 1) * self.batch_size)
         return self._block[rows, : self._widths[offset]]
 
+    def _read_block(self, number: int) -> tuple[AnnotatedTokens, list[int]]:
+        if self._device.type == "cpu":
+            return self._make_block(number)
+        ready = number == self._block_number + 1 and self._ahead is not None
+        lines, widths = self._ahead.result() if ready and self._ahead else self._make_block(number)
+        self._ahead = _BEHIND_THE_SCENES.submit(self._make_block, number + 1)
+        return lines.to(self._device), widths
+
     def _make_block(self, number: int) -> tuple[AnnotatedTokens, list[int]]:
-        generator = seeds.generator(self.seed, "train", number)
+        generator = seeds.generator(self.seed, *self._purpose, number)
         problems = self._draw(generator) if self._fixed is None else self._recall(number)
         lines = self.format.write(problems, self.task.answer(problems), generator)
         widths = lines.lengths.view(_STEPS_PER_BLOCK, self.batch_size).amax(dim=1)
@@ -92,6 +134,25 @@ class TrainingStream:
                 order = torch.randperm(len(self._fixed), generator=generator)
             rows.append(order[offset * self.batch_size : (offset + 1) * self.batch_size])
         return self._fixed[torch.cat(rows)]
+
+
+class Curriculum:
+    """Streams one after the other, each for some steps; the last goes on for ever."""
+
+    def __init__(self, streams: Sequence[TrainingStream], num_steps: Sequence[int]) -> None:
+        """`num_steps` are those of all streams but the last."""
+        self.streams, self.seed = streams, streams[-1].seed
+        self._begins = [0, *itertools.accumulate(num_steps)]
+
+    @property
+    def aligned(self) -> bool:
+        """Whether all lines of any batch have the same places."""
+        return all(stream.aligned for stream in self.streams)
+
+    def batch(self, step: int) -> AnnotatedTokens:
+        """The batch of one step, (batch_size, T)."""
+        number = bisect.bisect_right(self._begins, step) - 1
+        return self.streams[number].batch(step - self._begins[number])
 
 
 def first_problems(task: Task, split: SplitConfig, num_problems: int, seed: int) -> Problems:

@@ -80,7 +80,8 @@ def passes(model: Transformer, task: Task, format: Format, problems: Problems) -
     for rows, equal_lengths in batches:
         chosen = problems[rows]
         lines = format.write(chosen, task.answer(chosen))
-        yield Pass(rows, lines, teacher_forced(model, lines, equal_lengths=equal_lengths))
+        forced = teacher_forced(model, lines, equal_lengths=equal_lengths)
+        yield Pass(rows, lines, forced.cpu())
 
 
 def exact_match(

@@ -106,21 +106,25 @@ def _generated(
         prompt.lengths,
         max_new_tokens=int(format.target_lengths(problems).max()),
         end_id=format.end_id,
-        coordinates_of=lambda ids: coordinates_of(format.annotate(ids)),
+        coordinates_of=lambda ids: coordinates_of(format.annotate(ids.cpu())),
         on_step=on_step,
     )
     answers = [
         answer if ended else None
-        for answer, ended in zip(format.read(generated.ids), generated.ended.tolist(), strict=True)
+        for answer, ended in zip(
+            format.read(generated.ids.cpu()), generated.ended.tolist(), strict=True
+        )
     ]
-    return _Written(answers, generated.margins.amin(dim=1))
+    return _Written(answers, generated.margins.amin(dim=1).cpu())
 
 
 @torch.no_grad()
 def _written_at_once(model: Transformer, format: Format, problems: Problems) -> _Written:
     """By an encoder, all tokens in one pass."""
     prompt = format.prompt(problems)
-    top = model(prompt.ids, coordinates_of(prompt)).topk(2, dim=-1)
+    here = prompt.to(model.device)
+    logits: Tensor = model(here.ids, coordinates_of(here))
+    top = logits.cpu().topk(2, dim=-1)
     # The targets of a line follow each other; shorter lines have fewer, and read end tokens there.
     counts = prompt.target.sum(dim=1, keepdim=True)
     columns = torch.arange(int(counts.max()))

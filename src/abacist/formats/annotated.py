@@ -76,3 +76,14 @@ class AnnotatedTokens:
             if (tensor := getattr(self, field.name)) is not None
         }
         return AnnotatedTokens(**tensors)
+
+    def to(self, device: torch.device) -> "AnnotatedTokens":
+        """The same lines on another device."""
+        if self.ids.device == device:
+            return self
+        tensors: dict[str, Any] = {
+            field.name: tensor.to(device, non_blocking=True)
+            for field in fields(self)
+            if (tensor := getattr(self, field.name)) is not None
+        }
+        return AnnotatedTokens(**tensors)

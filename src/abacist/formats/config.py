@@ -24,8 +24,10 @@ class PlainFormatConfig:
 
     start_token: bool = True
     """Write a first token that stands in every column, so that windowed attention can see it."""
-    end_token: bool = True
-    """Write a last token; without it all lines must be padded to one length."""
+    end: Literal["token", "space", "none"] = "token"
+    """What a line ends with: a token of its own, a space, or nothing, for which all lines must have one length."""
+    padding_token: bool = False
+    """Pad lines with a token of its own, as many libraries do; otherwise with what they end with."""
     operand_order: Order = "reversed"
     """Order of the operands' digits: least significant first (reversed), or as usual."""
     answer_order: Order = "reversed"
@@ -40,16 +42,16 @@ class PlainFormatConfig:
     """Spaces in the prompt: none, `12 + 34 =`, `1 234 + 5 678=`, or each gap with one half chance."""
 
     def __post_init__(self) -> None:
-        if not self.end_token and (self.operand_padding, self.answer_padding) != ("fixed", "fixed"):
+        if self.end == "none" and (self.operand_padding, self.answer_padding) != ("fixed", "fixed"):
             raise ConfigurationError(
-                "format.end_token false needs lines of one length, got "
+                "format.end none needs lines of one length, got "
                 f"format.operand_padding {self.operand_padding} and format.answer_padding "
-                f"{self.answer_padding}. Try --format.end_token true."
+                f"{self.answer_padding}. Try --format.end token."
             )
-        if not self.end_token and self.spaces == "random":
+        if self.end == "none" and self.spaces == "random":
             raise ConfigurationError(
-                "format.end_token false needs lines of one length, got format.spaces random. "
-                "Try --format.end_token true."
+                "format.end none needs lines of one length, got format.spaces random. "
+                "Try --format.end token."
             )
         if self.negative == "complement" and self.answer_padding == "none":
             raise ConfigurationError(
@@ -64,7 +66,7 @@ class PlainFormatConfig:
         varies = isinstance(task, ArithmeticConfig) and (
             "-" in task.operations or task.min_operands < task.max_operands
         )
-        if varies and not self.end_token:
+        if varies and self.end == "none":
             return "without an end token it writes lines of one length only"
         return None
 

@@ -49,15 +49,19 @@ class PlainFormat:
         self._operations = operations
         self.signed = "-" in operations
         symbols = tuple(_SYMBOLS.get(operation, operation) for operation in operations)
-        end = ("<end>",) if config.end_token else ()
+        end = ("<end>",) if config.end == "token" else ()
         start = ("<start>",) if config.start_token else ()
-        space = (" ",) if config.spaces != "none" else ()
-        self.vocabulary = Vocabulary((*DIGITS, *symbols, "=", *end, *start, *space))
+        spaced = config.spaces != "none" or config.end == "space"
+        space = (" ",) if spaced else ()
+        padding = ("<pad>",) if config.padding_token else ()
+        self.vocabulary = Vocabulary((*DIGITS, *symbols, "=", *end, *start, *space, *padding))
         self.operator_ids = [self.vocabulary.id(symbol) for symbol in symbols]
         self.equals_id = self.vocabulary.id("=")
-        self.end_id = self.vocabulary.id("<end>") if config.end_token else None
+        last = {"token": "<end>", "space": " "}.get(config.end)
+        self.end_id = None if last is None else self.vocabulary.id(last)
+        self.padding_id = self.vocabulary.id("<pad>") if config.padding_token else None
         self.start_id = self.vocabulary.id("<start>") if config.start_token else None
-        self.space_id = self.vocabulary.id(" ") if config.spaces != "none" else None
+        self.space_id = self.vocabulary.id(" ") if spaced else None
         self.sign_id = self.vocabulary.id("-") if self.signed else None
         self._token_of = dict(zip(operations, self.operator_ids, strict=True))
 
@@ -84,7 +88,12 @@ class PlainFormat:
         assert isinstance(answer, Numbers)
         prompt = self._prompt_pieces(problems, generator)
         pieces = [*prompt, *self._answer_pieces(problems, answer)]
-        return self.annotate(join(pieces, self._padding, end=self.end_id is not None))
+        lines = join(pieces, self._padding, end=self.end_id is not None)
+        if self.padding_id is not None and self.end_id is not None:
+            is_padding = lines == self.padding_id
+            first = is_padding & (is_padding.cumsum(dim=1) == 1)
+            lines = lines.masked_fill(first, self.end_id)
+        return self.annotate(lines)
 
     def prompt(
         self, problems: Problems, generator: torch.Generator | None = None
@@ -130,6 +139,8 @@ class PlainFormat:
 
     @property
     def _padding(self) -> int:
+        if self.padding_id is not None:
+            return self.padding_id
         return self.equals_id if self.end_id is None else self.end_id
 
     # Writing -------------------------------------------------------------------------------
@@ -273,8 +284,11 @@ class PlainFormat:
             place.masked_fill_(is_sign, NO_PLACE)
         target = answering
         if self.end_id is not None:
-            is_end = ids == self.end_id
+            is_end = answering & (ids == self.end_id)
             padding = is_end.cumsum(dim=1, dtype=torch.int32) > is_end
+            if self.padding_id is not None:
+                is_padding = answering & (ids == self.padding_id)
+                padding |= is_padding.cumsum(dim=1, dtype=torch.int32) > 0
             field.masked_fill_(padding, int(Field.PADDING))
             target = answering & ~padding
         return AnnotatedTokens(ids, place, field, target)

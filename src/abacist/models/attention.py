@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from abacist.models.config import ModelConfig
 from abacist.models.encodings import BIASING, INVISIBLE, Placement, make_bias
+from abacist.models.fused import FusedView, fused_attention
 from abacist.models.views import View
 
 _VECTOR = 16
@@ -49,7 +50,7 @@ class Attention(nn.Module):
         x_QBD: Tensor,
         key_TBHK: Tensor,
         value_TBHK: Tensor,
-        view: View,
+        view: View | FusedView,
         placement: Placement | None,
     ) -> Tensor:
         """(Q, B, D); `placement` is that of the queries."""
@@ -57,6 +58,11 @@ class Attention(nn.Module):
         query = self._placed(query, placement)
         scale = self.head_width**-0.5 if self.scale is None else self.scale.unsqueeze(-1)
         query = query * scale
+        if isinstance(view, FusedView):
+            assert self.length_scale is None, "the fused kernel does not count what is seen"
+            mixed = fused_attention(query, key_TBHK, value_TBHK, self.relative, view)
+            fused: Tensor = self.output(mixed.flatten(2))
+            return fused
         if self.length_scale is not None:
             query = query * self._sharpening(view, self.length_scale).to(query.dtype)
         bias = self._score_bias(view).to(query.dtype)

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from abacist.models.attention import Attention
 from abacist.models.config import ModelConfig
 from abacist.models.encodings import Placement
+from abacist.models.fused import FusedView
 from abacist.models.views import View
 
 
@@ -53,7 +54,7 @@ class Block(nn.Module):
     def forward(
         self,
         resid_TBD: Tensor,
-        view: View,
+        view: View | FusedView,
         placement: Placement | None = None,
         injected_TBD: Tensor | None = None,
         first: int = 0,
@@ -83,7 +84,7 @@ class Block(nn.Module):
         told_QBD: Tensor,
         key_TBHK: Tensor,
         value_TBHK: Tensor,
-        view: View,
+        view: View | FusedView,
         placement: Placement | None,
         injected_QBD: Tensor | None,
     ) -> Tensor:

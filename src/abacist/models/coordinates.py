@@ -41,6 +41,12 @@ class Coordinates:
         step = None if self.step is None else self.step[:, tokens]
         return Coordinates(self.index[:, tokens], self.place[:, tokens], row, step)
 
+    def to(self, device: torch.device) -> "Coordinates":
+        """The same on another device."""
+        row = None if self.row is None else self.row.to(device)
+        step = None if self.step is None else self.step.to(device)
+        return Coordinates(self.index.to(device), self.place.to(device), row, step)
+
     @property
     def num_tokens(self) -> int:
         return self.index.shape[1]

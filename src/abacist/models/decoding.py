@@ -46,12 +46,13 @@ class Sampling:
 
     def draw(self, logits_BV: Tensor) -> Tensor:
         """int64 (B,): one token for every line."""
-        logits = logits_BV.double() / self.temperature
+        # On the CPU, where the generator is: the same draws on every device.
+        logits = logits_BV.double().cpu() / self.temperature
         if self.top_k is not None and self.top_k < logits.shape[1]:
             least = logits.topk(self.top_k, dim=-1).values[:, -1:]
             logits = logits.masked_fill(logits < least, -torch.inf)
         drawn = torch.multinomial(logits.softmax(dim=-1), 1, generator=self.generator)
-        return drawn.squeeze(1)
+        return drawn.squeeze(1).to(logits_BV.device)
 
 
 @torch.no_grad()
@@ -76,17 +77,19 @@ def generate(
             "Train with --model.direction causal."
         )
     batch, prompt_width = ids_BT.shape
-    lines = torch.arange(batch)
+    device = model.device
+    lines = torch.arange(batch, device=device)
+    ids_BT, lengths_B = ids_BT.to(device), lengths_B.to(device)
     filler = 0 if end_id is None else end_id
     ids = nn.functional.pad(ids_BT, (0, max_new_tokens), value=filler)
-    told = coordinates_of(ids_BT)
-    positions = torch.arange(prompt_width, dtype=torch.int32)
+    told = coordinates_of(ids_BT).to(device)
+    positions = torch.arange(prompt_width, dtype=torch.int32, device=device)
     index = torch.where(positions < lengths_B.unsqueeze(1), positions, -1)
     prompt = model.place(replace(told, index=index))
     cache = _Cache(model, ids, prompt, max_new_tokens)
     resid = cache.prefill(ids_BT, prompt)
     logits = model.unembed(resid[lengths_B - 1, lines].unsqueeze(0)).squeeze(1)
-    lengths, running = lengths_B.clone(), torch.ones(batch, dtype=torch.bool)
+    lengths, running = lengths_B.clone(), torch.ones(batch, dtype=torch.bool, device=device)
     margins = []
     for step in range(max_new_tokens):
         top = logits.topk(2, dim=-1)
@@ -102,7 +105,7 @@ def generate(
         if not running.any():
             break
         width = int(lengths.max()) + 1
-        told = coordinates_of(ids[:, :width])
+        told = coordinates_of(ids[:, :width]).to(device)
         here = model.place(replace(told, index=told.index.expand(batch, -1)))
         query = Placed(
             lengths.int().unsqueeze(1),
@@ -122,10 +125,12 @@ class _Cache:
         self, model: Transformer, ids: Tensor, prompt: Placed, max_new_tokens: int
     ) -> None:
         batch, width = ids.shape
-        self.model, self.lines = model, torch.arange(batch)
+        self.model, self.lines = model, torch.arange(batch, device=model.device)
         heads, head_width = model.config.num_heads, model.config.width_of_head
         self.dtype = model.embedding.weight.dtype
-        self.keys = torch.zeros(model.depth, width, batch, heads, head_width, dtype=self.dtype)
+        self.keys = torch.zeros(
+            (model.depth, width, batch, heads, head_width), dtype=self.dtype, device=model.device
+        )
         self.values = torch.zeros_like(self.keys)
         self.table = model.column_table(prompt, spare_rows=max_new_tokens + 2)
         self.placed = Placed(

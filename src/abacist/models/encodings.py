@@ -190,6 +190,14 @@ class FireBias(nn.Module):
         bias: Tensor = self.output(torch.relu(self.hidden(relative.unsqueeze(-1))))
         return bias
 
+    def listed(self, num_distances: int, num_queries: int) -> Tensor:
+        """The bias of every distance 0 … and query coordinate 0 …, (distances, queries, H)."""
+        device = self.scale.device
+        apart = torch.arange(num_distances, device=device)
+        query = torch.arange(num_queries, device=device)
+        pairs = torch.stack(torch.meshgrid(apart, query, indexing="ij"), dim=-1)
+        return self.forward(pairs)
+
 
 def make_bias(scheme: PositionScheme, num_heads: int) -> nn.Module:
     """The bias of a scheme that adds to attention scores."""
@@ -201,12 +209,18 @@ def features(scheme: PositionScheme, query: Tensor, key: Tensor, causal: bool = 
     """What the bias of a scheme is a function of, for every pair; the arguments broadcast."""
     if scheme.encoding == "relative":
         return buckets(scheme, query, key, causal)
-    distance = (key - query).abs()
-    if scheme.coordinate != "index":
-        distance = torch.where((query < 0) | (key < 0), 0, distance)
+    apart = distance(scheme, query, key)
     if scheme.encoding == "alibi":
-        return distance
-    return torch.stack([distance, query.clamp(min=0).expand_as(distance)], dim=-1)
+        return apart
+    return torch.stack([apart, query.clamp(min=0).expand_as(apart)], dim=-1)
+
+
+def distance(scheme: PositionScheme, query: Tensor, key: Tensor) -> Tensor:
+    """How far apart two values are; 0 where a token has no place."""
+    apart = (key - query).abs()
+    if scheme.coordinate == "index":
+        return apart
+    return torch.where((query < 0) | (key < 0), 0, apart)
 
 
 def select_rows(table: Tensor, rows: Tensor) -> Tensor:

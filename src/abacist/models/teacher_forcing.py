@@ -27,6 +27,10 @@ class Forced:
     labels: Tensor
     """int64 (B, A): the right token, or IGNORED."""
 
+    def cpu(self) -> "Forced":
+        """The same on the CPU, where problems are."""
+        return Forced(self.logits.cpu(), self.labels.cpu())
+
     def right_tokens(self) -> Tensor:
         """bool (B, A): predicted rightly, or nothing to predict. A tie is not right."""
         return self.margins() > 0
@@ -59,6 +63,7 @@ def teacher_forced(
     writes the line's labels at its targets. The other arguments are those of the model.
     """
     first = int(lines.target.long().argmax(dim=1).min())
+    lines = lines.to(model.device)
     if model.is_causal:
         first -= 1
         labels = torch.where(lines.target, lines.ids, IGNORED)[:, first + 1 :].long()

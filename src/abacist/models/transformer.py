@@ -15,9 +15,11 @@ from abacist.models.block import MLP, Block, Injection, make_norm
 from abacist.models.config import ABSOLUTE, ModelConfig, PositionScheme
 from abacist.models.coordinates import Coordinates, Placed, placed
 from abacist.models.encodings import Placement, make_vectors, rotation, select_rows
+from abacist.models.fused import FusedView
 from abacist.models.views import ColumnTable, View, dense_view, window_number, windowed_view
 
-Path = Literal["auto", "dense", "windowed"]
+Path = Literal["auto", "dense", "windowed", "fused"]
+"""How attention is calculated; all give the same. `auto` takes what is fastest."""
 
 # Below this many tokens, pairing all with all is cheaper than finding the window's few.
 _WINDOWED_FROM_TOKENS = 64
@@ -26,6 +28,8 @@ _WORTH_OF_A_SLOT = 4
 # Beyond this many, the scores of one line alone would take gigabytes.
 _LONGEST_DENSE = 8_192
 _NOISE = 0.02
+# Narrower heads do not fill the tiles of the fused kernel.
+_NARROWEST_FUSED = 16
 
 
 class Transformer(nn.Module):
@@ -65,6 +69,11 @@ class Transformer(nn.Module):
     def is_windowed(self) -> bool:
         """Whether a window bounds what a token sees, so that cost grows with length, not its square."""
         return window_number(self.schemes) is not None
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are, and ids and coordinates must be."""
+        return self.embedding.weight.device
 
     @property
     def depth(self) -> int:
@@ -155,8 +164,10 @@ class Transformer(nn.Module):
             return embedded
         if seed is None:
             return torch.zeros_like(embedded)
-        noise = torch.randn(embedded.shape, generator=seed) * _NOISE
-        return noise.to(embedded)
+        noise = torch.randn(
+            embedded.shape, generator=_on_device(seed, embedded.device), device=embedded.device
+        )
+        return (noise * _NOISE).to(embedded)
 
     def begin_round(self, state: Tensor, embedded: Tensor) -> tuple[Tensor, Tensor | None]:
         """The state a recurrence starts with, and what is added within its layers."""
@@ -193,8 +204,12 @@ class Transformer(nn.Module):
 
     def views(
         self, where: Placed, first: int, path: Path, only_tail: bool = False
-    ) -> tuple[View, View]:
+    ) -> tuple[View | FusedView, View | FusedView]:
         """The views of all queries and of those from `first` on; the second twice if it alone is used."""
+        if path == "fused" or (path == "auto" and self._is_worth_fusing(where)):
+            last = FusedView(self.schemes, where[first:], where, self.is_causal)
+            whole = FusedView(self.schemes, where, where, self.is_causal)
+            return last if only_tail else whole, last
         table = None
         if path == "windowed" or (path == "auto" and where.num_tokens >= _WINDOWED_FROM_TOKENS):
             table = self.column_table(where)
@@ -218,6 +233,17 @@ class Transformer(nn.Module):
             return view, view
         return windowed_view(self.schemes, where, where, table, self.is_causal), view
 
+    def _is_worth_fusing(self, where: Placed) -> bool:
+        """Whether the fused kernel is there and has a use: on a GPU, for heads wide enough for it."""
+        config = self.config
+        dropping = self.training and config.dropout > 0
+        window_pays = self.is_windowed and where.num_tokens > _LONGEST_DENSE
+        return (
+            where.index.is_cuda
+            and config.width_of_head >= _NARROWEST_FUSED
+            and not (dropping or window_pays or config.length_scaling)
+        )
+
     def _is_worth_finding(self, table: ColumnTable, where: Placed) -> bool:
         """Whether a window holds so few of a line's tokens that looking them up pays."""
         number = window_number(self.schemes)
@@ -235,3 +261,11 @@ class Transformer(nn.Module):
         ]
         for encoding, (scheme, values) in zip(self.positions, absolute, strict=True):
             yield encoding, scheme, values
+
+
+def _on_device(generator: torch.Generator, device: torch.device) -> torch.Generator:
+    """A generator for a device, a function of one for the CPU."""
+    if device.type == "cpu":
+        return generator
+    seed = int(torch.randint(1 << 62, (), generator=generator))
+    return torch.Generator(device).manual_seed(seed)

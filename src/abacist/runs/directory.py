@@ -4,6 +4,7 @@ runs/add-20261121-153012/
   run.json            recipe with every setting, seed, versions, machine, threads
   metrics.jsonl       one record a line
   checkpoints/        step-001500/ …
+  embeddings/         step-000100.safetensors …, where they are recorded
   scorecard.json      the evaluation; failures.jsonl beside it, lengths.png and grid.png drawn from it
   certificate.json    the outcome of the proof
 """
@@ -37,6 +38,10 @@ class RunDirectory:
     @property
     def checkpoints(self) -> Path:
         return self.path / "checkpoints"
+
+    @property
+    def embeddings(self) -> Path:
+        return self.path / "embeddings"
 
     @property
     def scorecard(self) -> Path:

@@ -5,6 +5,7 @@
 '46'
 """
 
+import copy
 import json
 import warnings
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 
 from abacist import files
 from abacist.configuration import from_json, override
+from abacist.devices import find_device
 from abacist.errors import CheckpointError, ConfigurationError, RunError
 from abacist.evaluation.certificate import Certificate, prove
 from abacist.evaluation.scorecard import DEFAULT_SUITES, Scorecard, score
@@ -23,6 +25,7 @@ from abacist.models.transformer import Transformer
 from abacist.recipes.recipe import Recipe
 from abacist.runs import directory, scores
 from abacist.runs.directory import RunDirectory
+from abacist.tasks.config import ArithmeticConfig
 from abacist.tasks.task import Task, build_task
 from abacist.training import checkpoint
 
@@ -76,18 +79,19 @@ class Run:
 
     def prove(self) -> Certificate:
         """Check every neighbourhood and keep the certificate in the run's directory."""
-        certificate = prove(self.model, self.task, self.format)
+        certificate = prove(copy.deepcopy(self.model).cpu(), self.task, self.format)
         files.write_json(self.directory.certificate, certificate.to_json())
         return certificate
 
 
-def load(path: str | Path) -> Run:
+def load(path: str | Path, device: str = "cpu") -> Run:
     """The run in a directory, with the weights of its newest checkpoint. `latest` finds the newest run.
 
     Raises `RunError` where there is none, and `CheckpointError`, naming the file, when it is damaged.
     """
     found = directory.find(str(path))
     recipe, record = read_recipe(found)
+    where = find_device(device)
     model = build_model(recipe)
     checkpoints = checkpoint.all_in(found.checkpoints)
     if not checkpoints:
@@ -96,12 +100,12 @@ def load(path: str | Path) -> Run:
         )
     checkpoint.load_weights(checkpoints[-1], model)
     progress = checkpoint.read_progress(checkpoints[-1])
-    if progress.step < recipe.training.num_steps:
+    if not progress.finished and progress.step < recipe.training.num_steps:
         warnings.warn(
             f"{found.path} is trained for {progress.step} of {recipe.training.num_steps} steps",
             stacklevel=2,
         )
-    return Run(found, recipe, record["seed"], model.eval())
+    return Run(found, recipe, record["seed"], model.to(where).eval())
 
 
 def read_recipe(found: RunDirectory) -> tuple[Recipe, dict[str, Any]]:
@@ -119,6 +123,30 @@ def read_recipe(found: RunDirectory) -> tuple[Recipe, dict[str, Any]]:
 def build_problems(recipe: Recipe) -> tuple[Task, Format]:
     """The task and the format that a recipe configures, which must go together."""
     return build_task(recipe.task), build_format(recipe.format, recipe.task)
+
+
+def stage_task(recipe: Recipe, number: int) -> Task:
+    """The task of one stage of the curriculum: the recipe's own with some settings changed."""
+    stage = recipe.training.curriculum[number]
+    whole = recipe.task
+    try:
+        config = override(whole, stage.changes)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"training.curriculum.{number}.task: {error}") from error
+    if isinstance(whole, ArithmeticConfig) and isinstance(config, ArithmeticConfig):
+        inside = (
+            set(config.operations) <= set(whole.operations)
+            and config.longest_operand <= whole.longest_operand
+            and config.max_operands <= whole.max_operands
+        )
+        if not inside:
+            raise ConfigurationError(
+                f"training.curriculum.{number}.task must ask what the task asks, of at most "
+                f"{whole.longest_operand} digits and {whole.max_operands} operands, got "
+                f"{','.join(stage.task)}. "
+                f"Try --training.curriculum.{number}.task max_digits={whole.longest_operand}."
+            )
+    return build_task(config)
 
 
 def build_model(recipe: Recipe) -> Transformer:
@@ -144,6 +172,10 @@ def build_model(recipe: Recipe) -> Transformer:
         raise ConfigurationError(
             "a progressive loss is for looped models and this one runs once. "
             "Try --training.progressive_loss none, or --model.recurrences 8."
+        )
+    if recipe.training.loss_on == "all" and not causal:
+        raise ConfigurationError(
+            "an encoder is asked for the answer only. Try --training.loss_on answer."
         )
     _, format = build_problems(recipe)
     return Transformer(recipe.model, len(format.vocabulary))

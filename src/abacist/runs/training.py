@@ -16,21 +16,25 @@ import abacist
 from abacist import files, seeds
 from abacist.configuration import to_json
 from abacist.data.split import draw_from_split
-from abacist.data.stream import TrainingStream
+from abacist.data.stream import Batches, Curriculum, TrainingStream
+from abacist.devices import find_device
 from abacist.errors import CheckpointError, RunError, check_between
 from abacist.evaluation.exact_match import exact_match
 from abacist.formats.format import Format
 from abacist.intervals import Proportion
 from abacist.recipes.recipe import Recipe
+from abacist.runs import embeddings
 from abacist.runs.directory import RunDirectory
-from abacist.runs.run import Run, build_model, build_problems, read_recipe
+from abacist.runs.run import Run, build_model, build_problems, read_recipe, stage_task
 from abacist.tasks.problems import Problems
 from abacist.tasks.task import Task
 from abacist.training import checkpoint
 from abacist.training.checkpoint import Progress
 from abacist.training.loop import Observer, Record, train
-from abacist.training.optimizer import FlatAdamW
+from abacist.training.optimizer import Optimizer
 from abacist.training.threads import fastest_threads, usable_processors
+
+_CPU = torch.device("cpu")
 
 
 def start(
@@ -40,42 +44,48 @@ def start(
     threads: int | None = None,
     overwrite: bool = False,
     observer: Observer | None = None,
+    device: str = "auto",
 ) -> Run:
     """Train a recipe from nothing into a new directory.
 
-    Threads are chosen by timing a few steps unless given. Refuses a directory that exists,
+    Threads are chosen by timing a few steps unless given; with a GPU there is one. Refuses a directory that exists,
     unless it is an empty one or `overwrite` is set and it holds a run.
     """
     if threads is not None:
         check_between("threads", threads, 1, usable_processors(), 1)
     check_between("seed", seed, 0, (1 << 63) - 1, 0)
+    where = find_device(device)
     torch.manual_seed(seed)
     model = build_model(recipe)
     task, format = build_problems(recipe)
-    stream = _stream(task, format, recipe, seed)
+    stream = _batches(task, format, recipe, seed, _CPU)
     _validation_problems(task, recipe, seed)
     # Only now: what cannot be built or drawn shall not leave a directory behind.
     directory = RunDirectory(path)
     _claim(directory, overwrite)
     timings: dict[int, float] = {}
+    if threads is None and where.type != "cpu":
+        threads = 1
     if threads is None:
         threads, timings = fastest_threads(model, stream.batch(0), stream.aligned, recipe.training)
     record = {
         "recipe": to_json(recipe),
         "seed": seed,
         "threads": threads,
+        "device": where.type,
         "seconds_per_step_by_threads": timings,
         "parameters": model.num_parameters,
         **circumstances(),
     }
     files.write_json(directory.run_json, record)
-    return _carry_out(directory, recipe, seed, threads, Progress(0, 0.0), observer)
+    return _carry_out(directory, recipe, seed, threads, Progress(0, 0.0), observer, where)
 
 
-def resume(path: Path, observer: Observer | None = None) -> Run:
-    """Go on with a run from its newest sound checkpoint, with the threads it began with.
+def resume(path: Path, observer: Observer | None = None, device: str | None = None) -> Run:
+    """Go on with a run from its newest sound checkpoint, with the threads and device it began with.
 
-    Ends with the same weights, bit for bit, as if it had never stopped. A damaged checkpoint is
+    Ends with the same weights, bit for bit, as if it had never stopped, unless told to go on
+    elsewhere. A damaged checkpoint is
     reported as a warning and the one before it is used.
     """
     directory = RunDirectory(path)
@@ -85,6 +95,7 @@ def resume(path: Path, observer: Observer | None = None) -> Run:
             f"Type abacist train --out {path} to begin."
         )
     recipe, record = read_recipe(directory)
+    where = find_device(device or record.get("device", "cpu"))
     files.remove_leftovers(directory.path)
     files.remove_leftovers(directory.checkpoints)
     for newest in reversed(checkpoint.all_in(directory.checkpoints)):
@@ -98,7 +109,9 @@ def resume(path: Path, observer: Observer | None = None) -> Run:
         break
     else:
         progress = Progress(0, 0.0)
-    return _carry_out(directory, recipe, record["seed"], record["threads"], progress, observer)
+    return _carry_out(
+        directory, recipe, record["seed"], record["threads"], progress, observer, where
+    )
 
 
 def _carry_out(
@@ -108,11 +121,12 @@ def _carry_out(
     threads: int,
     begin: Progress,
     observer: Observer | None,
+    device: torch.device,
 ) -> Run:
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
-    model = build_model(recipe)
-    optimizer = FlatAdamW(model, recipe.training)
+    model = build_model(recipe).to(device)
+    optimizer = Optimizer(model, recipe.training)
     if begin.step:
         newest = checkpoint.all_in(directory.checkpoints)[-1]
         checkpoint.load_weights(newest, model)
@@ -128,13 +142,14 @@ def _carry_out(
     train(
         model,
         optimizer,
-        _stream(run.task, run.format, recipe, seed),
+        _batches(run.task, run.format, recipe, seed, device),
         recipe.training,
         _validation(run),
         directory.checkpoints,
-        _Recorder(directory, observer or Observer()),
+        _Recorder(run, observer or Observer()),
         begin,
     )
+    optimizer.adopt_average()
     model.eval()
     return run
 
@@ -142,13 +157,21 @@ def _carry_out(
 class _Recorder(Observer):
     """Writes records to `metrics.jsonl` and passes everything on."""
 
-    def __init__(self, directory: RunDirectory, inner: Observer) -> None:
-        self.directory, self.inner = directory, inner
+    def __init__(self, run: Run, inner: Observer) -> None:
+        self.run, self.inner = run, inner
+        self.directory = run.directory
+        self.every = run.recipe.training.record_embeddings_every
 
     def on_start(self, parameters: int, threads: int, step: int) -> None:
+        if self.every is not None:
+            embeddings.forget_after(self.directory.embeddings, step)
+            if step == 0:
+                embeddings.record(self.directory.embeddings, self.run.model, 0)
         self.inner.on_start(parameters, threads, step)
 
     def on_step(self, step: int, loss: float) -> None:
+        if self.every is not None and step % self.every == 0:
+            embeddings.record(self.directory.embeddings, self.run.model, step)
         self.inner.on_step(step, loss)
 
     def on_record(self, record: Record) -> None:
@@ -157,11 +180,24 @@ class _Recorder(Observer):
         self.inner.on_record(record)
 
 
-def _stream(task: Task, format: Format, recipe: Recipe, seed: int) -> TrainingStream:
+def _batches(
+    task: Task, format: Format, recipe: Recipe, seed: int, device: torch.device
+) -> Batches:
+    """The stages of the curriculum and then the task itself; all in the recipe's own format."""
     training = recipe.training
-    return TrainingStream(
-        task, format, recipe.split, training.batch_size, seed, training.num_examples
-    )
+
+    def stream(asked: Task, stage: int | None = None) -> TrainingStream:
+        examples = training.num_examples if stage is None else None
+        return TrainingStream(
+            asked, format, recipe.split, training.batch_size, seed, examples, device, stage
+        )
+
+    if not training.curriculum:
+        return stream(task)
+    streams = [
+        stream(stage_task(recipe, number), number) for number in range(len(training.curriculum))
+    ]
+    return Curriculum([*streams, stream(task)], [stage.num_steps for stage in training.curriculum])
 
 
 def _validation(run: Run) -> Callable[[], Proportion]:

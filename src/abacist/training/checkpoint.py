@@ -2,8 +2,8 @@
 
 checkpoints/step-001500/
   model.safetensors       the weights
-  state.safetensors       the optimiser's moments
-  state.json              step and seconds spent
+  state.safetensors       what the optimiser remembers
+  state.json              step, seconds spent, and whether it is finished
   manifest.json           SHA-256 of the other files
 """
 
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from abacist import files
 from abacist.errors import CheckpointError
 from abacist.models.transformer import Transformer
-from abacist.training.optimizer import FlatAdamW
+from abacist.training.optimizer import Optimizer
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,20 @@ class Progress:
     """Optimiser steps done."""
     seconds: float
     """Time spent training, over all its parts."""
+    successes: int = 0
+    """Checks in a row that reached the target of an early stop."""
+    finished: bool = False
+    """Whether nothing is left to do."""
 
 
-def save(directory: Path, model: Transformer, optimizer: FlatAdamW, progress: Progress) -> Path:
+def save(directory: Path, model: Transformer, optimizer: Optimizer, progress: Progress) -> Path:
     """Write one checkpoint under `directory`, whole or not at all, and return its path."""
     path = directory / f"step-{progress.step:06d}"
+    with optimizer.averaged():
+        weights = _weights(model)
     contents = {
-        "model.safetensors": safetensors.torch.save(_weights(model)),
-        "state.safetensors": safetensors.torch.save(optimizer.moments()),
+        "model.safetensors": safetensors.torch.save(weights),
+        "state.safetensors": safetensors.torch.save(optimizer.state()),
         "state.json": (json.dumps(asdict(progress)) + "\n").encode(),
     }
     manifest = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
@@ -99,14 +105,14 @@ def read_progress(path: Path) -> Progress:
     return Progress(**json.loads((path / "state.json").read_text()))
 
 
-def load_optimizer(path: Path, optimizer: FlatAdamW) -> None:
+def load_optimizer(path: Path, optimizer: Optimizer) -> None:
     """Fill `optimizer` from a checkpoint that `load_weights` has checked."""
     optimizer.restore(safetensors.torch.load_file(path / "state.safetensors"))
 
 
 def _weights(model: nn.Module) -> dict[str, Tensor]:
     """Named parameters, shared ones once."""
-    return {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    return {name: parameter.detach().cpu().clone() for name, parameter in model.named_parameters()}
 
 
 def _checksum(path: Path) -> str:

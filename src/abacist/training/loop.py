@@ -16,14 +16,14 @@ from typing import Any
 
 import torch
 
-from abacist.data.stream import TrainingStream
+from abacist.data.stream import Batches
 from abacist.errors import TrainingDiverged
 from abacist.intervals import Proportion
 from abacist.models.transformer import Transformer
 from abacist.training import checkpoint
 from abacist.training.checkpoint import Progress
 from abacist.training.config import TrainingConfig
-from abacist.training.optimizer import FlatAdamW
+from abacist.training.optimizer import Optimizer
 from abacist.training.schedule import learning_rate
 from abacist.training.step import training_step
 
@@ -64,8 +64,8 @@ class TrainingInterrupted(Exception):
 
 def train(
     model: Transformer,
-    optimizer: FlatAdamW,
-    stream: TrainingStream,
+    optimizer: Optimizer,
+    stream: Batches,
     config: TrainingConfig,
     validate: Callable[[], Proportion],
     checkpoints: Path,
@@ -82,8 +82,9 @@ def train(
     model.train()
     losses: list[float] = []
     record_begin, step = time.perf_counter(), start.step
+    saved, successes = record_begin, start.successes
     with _ctrl_c() as asked_to_stop:
-        while step < config.num_steps:
+        while step < config.num_steps and not start.finished:
             batch = stream.batch(step)
             loss = training_step(model, optimizer, batch, config, step, stream.aligned, stream.seed)
             if not math.isfinite(loss):
@@ -91,9 +92,13 @@ def train(
             step += 1
             losses.append(loss)
             observer.on_step(step, loss)
-            last = step == config.num_steps or asked_to_stop()
-            if step % config.validate_every == 0 or step == config.num_steps:
-                exact_match = validate()
+            finished = step == config.num_steps
+            if step % config.validate_every == 0 or finished:
+                with optimizer.averaged():
+                    exact_match = validate()
+                successes = successes + 1 if _is_reached(config, exact_match) else 0
+                enough = successes >= config.stop_after and step >= config.stop_from
+                finished = finished or enough
                 now = time.perf_counter()
                 observer.on_record(
                     Record(
@@ -106,15 +111,27 @@ def train(
                     )
                 )
                 losses, record_begin = [], now
-            if step % config.checkpoint_every == 0 or last:
-                progress = Progress(step, time.perf_counter() - begin)
+            due = step % config.checkpoint_every == 0 or asked_to_stop()
+            if config.checkpoint_seconds is not None:
+                due = due or time.perf_counter() - saved >= config.checkpoint_seconds
+            if due or finished:
+                progress = Progress(step, time.perf_counter() - begin, successes, finished)
                 if not all(bool(torch.isfinite(p).all()) for p in model.parameters()):
                     raise TrainingDiverged(_diverged(step, config, checkpoints))
                 checkpoint.save(checkpoints, model, optimizer, progress)
                 checkpoint.keep_newest(checkpoints, config.keep_checkpoints)
-            if asked_to_stop() and step < config.num_steps:
+                saved = time.perf_counter()
+            if finished:
+                break
+            if asked_to_stop():
                 raise TrainingInterrupted(f"stopped after step {step} of {config.num_steps}")
-    return Progress(step, time.perf_counter() - begin)
+    return Progress(step, time.perf_counter() - begin, successes, True)
+
+
+def _is_reached(config: TrainingConfig, exact_match: Proportion) -> bool:
+    """Whether a check on validation is good enough to stop early, if a few are in a row."""
+    value = exact_match.value
+    return config.stop_at is not None and value is not None and value >= config.stop_at
 
 
 def _diverged(step: int, config: TrainingConfig, checkpoints: Path) -> str:

@@ -1,17 +1,19 @@
 """One optimiser step."""
 
 import math
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
 from abacist import seeds
-from abacist.formats.annotated import AnnotatedTokens
+from abacist.formats.annotated import AnnotatedTokens, Field
 from abacist.models.config import ModelConfig
 from abacist.models.teacher_forcing import IGNORED, teacher_forced
 from abacist.models.transformer import Transformer
 from abacist.training.config import TrainingConfig
-from abacist.training.optimizer import FlatAdamW
+from abacist.training.optimizer import Optimizer
 from abacist.training.schedule import learning_rate
 
 _CACHED_BYTES = 1 << 23
@@ -20,7 +22,7 @@ _CACHED_BYTES = 1 << 23
 
 def training_step(
     model: Transformer,
-    optimizer: FlatAdamW,
+    optimizer: Optimizer,
     lines: AnnotatedTokens,
     config: TrainingConfig,
     step: int,
@@ -38,24 +40,40 @@ def training_step(
     loops = None
     if config.progressive_loss != "none":
         loops = _loops(model.config, config, seeds.generator(seed, "loops", step))
-    total = 0.0
-    for part, share in _parts(model.config, lines):
-        loss = _loss(model, part, config, aligned, loops, chance) * share
-        loss.backward()  # type: ignore[no-untyped-call]
-        total += loss.item()
+    scale = 1.0 if optimizer.loss_scale is None else optimizer.loss_scale.value
+    if config.loss_on == "all":
+        lines = replace(lines, target=(lines.field != Field.PADDING) & (lines.index > 0))
+    total = torch.zeros((), device=model.device)
+    for part, share in _parts(model, lines, config.parts):
+        with _precision(config, model.device):
+            loss = _loss(model, part, config, aligned, loops, chance) * share
+        (loss * scale).backward()  # type: ignore[no-untyped-call]
+        total = total + loss.detach()
     finite = optimizer.step(learning_rate(config, step))
-    return total if finite else math.nan
+    return total.item() if finite else math.nan
 
 
-def _parts(config: ModelConfig, lines: AnnotatedTokens) -> list[tuple[AnnotatedTokens, float]]:
-    """The batch in parts whose activations stay in a processor's cache, and their shares of the loss.
+def _precision(config: TrainingConfig, device: torch.device) -> AbstractContextManager[object]:
+    """Within, matrix products and activations have the configured precision."""
+    if config.precision == "float32":
+        return nullcontext()
+    return torch.autocast(device.type, getattr(torch, config.precision))
 
-    Gradients are summed, so that the step is the same up to rounding; large ones are faster so.
-    What is drawn once a batch must not be drawn for each part, so such batches stay whole.
+
+def _parts(
+    model: Transformer, lines: AnnotatedTokens, wanted: int | None
+) -> list[tuple[AnnotatedTokens, float]]:
+    """The batch in parts, and their shares of the loss.
+
+    Gradients are summed, so that the step is the same up to rounding. Unless told how many, as
+    many as keep activations in a processor's cache, which is faster for large ones. What is drawn
+    once a batch is not drawn for each part then: such batches stay whole.
     """
-    size = 4 * lines.ids.numel() * config.mlp_width
-    count = min(len(lines.ids), size // _CACHED_BYTES)
-    if count < 2 or leaves_to_chance(config):
+    config, count = model.config, min(wanted or 1, len(lines.ids))
+    if wanted is None and model.device.type == "cpu" and not leaves_to_chance(config):
+        size = 4 * lines.ids.numel() * config.mlp_width
+        count = min(len(lines.ids), size // _CACHED_BYTES)
+    if count < 2:
         return [(lines, 1.0)]
     targets = int(lines.target.sum())
     rows = torch.arange(len(lines.ids)).chunk(count)

@@ -13,7 +13,7 @@ import torch
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.models.transformer import Transformer
 from abacist.training.config import TrainingConfig
-from abacist.training.optimizer import FlatAdamW
+from abacist.training.optimizer import Optimizer
 from abacist.training.step import training_step
 
 _WARM_STEPS = 3
@@ -32,7 +32,7 @@ def fastest_threads(
     for count in _candidates():
         torch.set_num_threads(count)
         trial = copy.deepcopy(model)
-        optimizer = FlatAdamW(trial, config)
+        optimizer = Optimizer(trial, config)
         times = []
         for _ in range(_WARM_STEPS + _TIMED_STEPS):
             begin = time.perf_counter()

@@ -1,0 +1,81 @@
+"""Model FLOP utilisation on a GPU: what share of its peak the training step's products make use of.
+
+    python benchmarks/gpu.py [--recipe looped-abacus-1x16] [--batch-size 1024] [--out results/gpu.json]
+
+Counts the multiply-adds that the model's formula says (`abacist model RECIPE`), forward once and
+backward twice, against the peak of the GPU's matrix units in bfloat16. Needs a GPU.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from abacist import recipes
+from abacist.data.stream import TrainingStream
+from abacist.models.sizes import components
+from abacist.runs.run import build_model, build_problems
+from abacist.runs.training import circumstances
+from abacist.training.optimizer import Optimizer
+from abacist.training.step import training_step
+
+PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40": 181e12, "A10": 125e12}
+"""Dense bfloat16 products, floating-point operations a second, from the makers' data sheets."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--recipe", default="looped-abacus-1x16", choices=list(recipes.RECIPES))
+    parser.add_argument("--batch-size", type=int, default=1_024)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--out", help="write the record here, as JSON")
+    arguments = parser.parse_args()
+    if not torch.cuda.is_available():
+        raise SystemExit("there is no GPU here that torch finds")
+    device, name = torch.device("cuda"), torch.cuda.get_device_name()
+    peak = next((peak for part, peak in PEAKS.items() if part in name), None)
+    recipe = recipes.find(arguments.recipe)
+    # One pass a step: a progressive loss makes a second one of random depth.
+    config = replace(
+        recipe.training,
+        batch_size=arguments.batch_size,
+        precision="bfloat16",
+        progressive_loss="none",
+    )
+    model = build_model(recipe).to(device).train()
+    task, format = build_problems(recipe)
+    stream = TrainingStream(task, format, recipe.split, arguments.batch_size, 0, device=device)
+    optimizer, seconds, rates = Optimizer(model, config), [], []
+    for step in range(arguments.steps):
+        lines = stream.batch(step)
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        training_step(model, optimizer, lines, config, step, stream.aligned)
+        torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - begin)
+        tokens, predicting = lines.ids.shape[1] - 1, int(lines.target[0].sum())
+        parts = components(recipe.model, len(format.vocabulary), tokens, predicting)
+        operations = 6 * arguments.batch_size * sum(part.multiply_adds for part in parts)
+        rates.append(operations / seconds[-1])
+        print(f"step {step}: {tokens} tokens, {seconds[-1]:.3f} s, {rates[-1] / 1e12:.0f} TFLOP/s")
+    warm = rates[arguments.steps // 2 :]
+    record = {
+        "recipe": recipe.name,
+        "batch_size": arguments.batch_size,
+        "gpu": name,
+        "median_operations_per_second": statistics.median(warm),
+        "utilisation": None if peak is None else statistics.median(warm) / peak,
+        "peak_memory_gib": torch.cuda.max_memory_allocated() / 2**30,
+        "circumstances": circumstances(),
+    }
+    print(json.dumps(record, indent=1))
+    if arguments.out:
+        Path(arguments.out).write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

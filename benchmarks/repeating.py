@@ -1,0 +1,98 @@
+"""Whether training repeats: killed at random moments, and seeds side by side against one by one.
+
+    python benchmarks/repeating.py --out results/repeating.json
+
+A run that is killed (`kill -9`) and resumed must end with the weights of one that never was. Ten
+seeds, a job for each core, are timed against the same ten one after the other with all threads.
+"""
+
+import argparse
+import json
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file
+
+from abacist import recipes
+from abacist.configuration import override
+from abacist.runs import seeds
+from abacist.runs.training import circumstances
+from abacist.training import checkpoint
+from abacist.training.threads import usable_processors
+
+SETTINGS = {"training.num_steps": 400, "training.checkpoint_every": 25}
+
+
+def weights(path: Path) -> dict[str, Any]:
+    return load_file(checkpoint.all_in(path / "checkpoints")[-1] / "model.safetensors")
+
+
+def train(path: Path, *options: str) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "abacist.cli", "train", "--train-only", "--out", str(path)]
+    return subprocess.Popen([*command, *options], stderr=subprocess.DEVNULL)
+
+
+def kills(directory: Path, count: int) -> dict[str, Any]:
+    """How many of `count` runs, each killed at a random moment and resumed, end the same."""
+    options = ["add", "--threads", "1"]
+    for name, value in SETTINGS.items():
+        options += [f"--{name}", str(value)]
+    begin = time.perf_counter()
+    train(directory / "whole", *options).wait()
+    whole_seconds = time.perf_counter() - begin
+    expected, same, steps = weights(directory / "whole"), 0, []
+    generator = random.Random(0)
+    for number in range(count):
+        path = directory / f"killed-{number}"
+        process = train(path, *options)
+        time.sleep(generator.uniform(0.05, 0.95) * whole_seconds)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        found = checkpoint.all_in(path / "checkpoints")
+        steps.append(checkpoint.read_progress(found[-1]).step if found else 0)
+        again = ["--resume"] if (path / "run.json").is_file() else options
+        train(path, *again).wait()
+        ended = weights(path)
+        same += all(bool((ended[name] == expected[name]).all()) for name in expected)
+        print(f"killed behind step {steps[-1]} of 400: {same} of {number + 1} the same", flush=True)
+    return {"kills": count, "same": same, "steps_kept": steps}
+
+
+def side_by_side(directory: Path, count: int) -> dict[str, Any]:
+    """Seconds of `count` seeds, a job for each core, and one after the other with all threads."""
+    recipe = override(recipes.find("add"), {"training.num_steps": 300, "evaluation.longest": 100})
+    cores, seconds = usable_processors(), {}
+    for name, jobs, threads in (("together", cores, 1), ("in turn", 1, cores), ("alone", 1, 1)):
+        begin = time.perf_counter()
+        seeds.start(recipe, directory / name, range(count), jobs, threads, "cpu")
+        seconds[name] = time.perf_counter() - begin
+        print(f"{count} seeds {name}: {seconds[name]:.1f} s", flush=True)
+    best = min(seconds["in turn"], seconds["alone"])
+    return {"seeds": count, "seconds": seconds, "ratio": best / seconds["together"]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--out", help="write the record here, as JSON")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        record = {
+            "kills": kills(Path(directory), arguments.kills),
+            "side by side": side_by_side(Path(directory), arguments.seeds),
+            "circumstances": circumstances(),
+        }
+    print(json.dumps(record, indent=1))
+    if arguments.out:
+        Path(arguments.out).write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,465 @@
+"""Optimisers, schedules, means, curricula, precision: each against its definition, and each resumes."""
+
+import copy
+import itertools
+import json
+import math
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import abacist
+from abacist import recipes
+from abacist.configuration import override
+from abacist.data.stream import Curriculum
+from abacist.devices import find_device
+from abacist.errors import ConfigurationError
+from abacist.formats.annotated import Field
+from abacist.models.teacher_forcing import coordinates_of
+from abacist.runs import embeddings, seeds, training
+from abacist.runs.run import build_model, build_problems
+from abacist.training import checkpoint
+from abacist.training.config import Stage, TrainingConfig
+from abacist.training.loop import Observer
+from abacist.training.optimizer import LossScale, Optimizer
+from abacist.training.schedule import learning_rate
+from abacist.training.step import training_step
+
+
+class StopAt(Observer):
+    """Breaks off a training after a step, as a crash would."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_step(self, step: int, loss: float) -> None:
+        if step == self.step:
+            raise ConnectionError("pulled the plug")
+
+
+def weights(path):
+    return load_file(checkpoint.all_in(path / "checkpoints")[-1] / "model.safetensors")
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def prepared(settings, seed=0):
+    """A model, its optimiser, its first batch and its configuration."""
+    recipe = override(recipes.find("add"), settings)
+    torch.manual_seed(seed)
+    model = build_model(recipe)
+    task, format = build_problems(recipe)
+    batches = training._batches(task, format, recipe, seed, torch.device("cpu"))
+    return model, Optimizer(model, recipe.training), batches, recipe.training
+
+
+WAYS = {
+    "muon": {"training.optimizer": "muon"},
+    "mean weights": {"training.average_decay": 0.9},
+    "muon and mean weights": {"training.optimizer": "muon", "training.average_decay": 0.9},
+    "all tokens": {"training.loss_on": "all"},
+    "trapezoid": {"training.schedule": "trapezoid"},
+    "parts": {"training.parts": 3},
+    "bfloat16": {"training.precision": "bfloat16"},
+    "float16": {"training.precision": "float16"},
+    "no clipping": {"training.clip_norm": None},
+    "curriculum": {
+        "training.curriculum": (
+            Stage(num_steps=5, task=("max_digits=1",)),
+            Stage(num_steps=7, task=("max_digits=2", "sampling=carry-chains")),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_of_training_resumes_to_the_same_bits(tmp_path, quick_settings, way):
+    settings = quick_settings | WAYS[way]
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    abacist.train("add", out=whole, settings=settings, threads=1)
+    with pytest.raises(ConnectionError):
+        abacist.train("add", out=broken, settings=settings, threads=1, observer=StopAt(13))
+    training.resume(broken)
+    assert same(weights(whole), weights(broken))
+    assert abacist.load(whole).recipe == abacist.load(broken).recipe
+
+
+# Schedules ----------------------------------------------------------------------------------
+
+STEPS = {"num_steps": 100, "warmup_steps": 10, "learning_rate": 1.0, "final_fraction": 0.2}
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "linear", "trapezoid", "constant"])
+def test_every_schedule_warms_up_in_a_straight_line(schedule):
+    config = TrainingConfig(schedule=schedule, **STEPS)
+    flat = TrainingConfig(schedule=schedule, **STEPS | {"warmup_steps": 0})
+    if schedule != "linear":
+        for step in range(10):
+            expected = (step + 1) / 10 * learning_rate(flat, step)
+            assert learning_rate(config, step) == pytest.approx(expected)
+    assert learning_rate(config, 4) == pytest.approx(0.5, rel=0.01)
+
+
+def test_a_linear_schedule_falls_evenly_from_the_warm_up_to_the_end():
+    config = TrainingConfig(schedule="linear", **STEPS)
+    rates = [learning_rate(config, step) for step in range(10, 100)]
+    falls = [a - b for a, b in itertools.pairwise(rates)]
+    assert max(falls) - min(falls) < 1e-12
+    assert rates[0] == 1.0
+    assert rates[-1] - falls[-1] == pytest.approx(0.2)
+
+
+def test_a_trapezoid_is_level_and_falls_over_its_last_steps():
+    config = TrainingConfig(schedule="trapezoid", decay_steps=20, **STEPS)
+    assert {learning_rate(config, step) for step in range(10, 80)} == {1.0}
+    assert learning_rate(config, 90) == pytest.approx(0.2 + 0.8 * 0.5)
+    default = TrainingConfig(schedule="trapezoid", **STEPS)
+    assert learning_rate(default, 90) == 1.0 > learning_rate(default, 91)
+
+
+def test_a_constant_schedule_stays():
+    config = TrainingConfig(schedule="constant", **STEPS)
+    assert {learning_rate(config, step) for step in range(10, 100)} == {1.0}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"decay_steps": 10}, "decay_steps belongs to a trapezoid, got schedule cosine"),
+        ({"curriculum": (Stage(num_steps=1_500),)}, "take 1,500 steps and leave none of the 1,500"),
+        ({"parts": 200}, "training.parts must be 1 to 128, got 200"),
+        ({"stop_at": 1.5}, "training.stop_at must be 0 to 1, got 1.5"),
+        ({"average_decay": 1.0}, "training.average_decay must be 0 to 0.999999, got 1.0"),
+        ({"clip_norm": 0.0}, "training.clip_norm must be above 0"),
+        ({"checkpoint_seconds": 0.0}, "training.checkpoint_seconds must be 0.1 to"),
+        ({"record_embeddings_every": 0}, "training.record_embeddings_every must be 1 to"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(settings, message):
+    with pytest.raises(ConfigurationError, match=message) as error:
+        TrainingConfig(**settings)
+    assert "\n" not in str(error.value)
+    assert "Try --training." in str(error.value)
+
+
+# Optimisers ---------------------------------------------------------------------------------
+
+
+def test_muon_moves_the_matrices_of_the_layers_and_adamw_the_rest(quick_settings):
+    settings = quick_settings | {"training.optimizer": "muon", "training.clip_norm": None}
+    model, optimizer, batches, config = prepared(settings)
+    plain = copy.deepcopy(model)
+    matrices = {
+        f"{name}.weight"
+        for name, module in plain.named_modules()
+        if isinstance(module, torch.nn.Linear) and name.startswith("blocks.")
+    }
+    named = dict(plain.named_parameters())
+    muon = torch.optim.Muon(
+        [named[name] for name in sorted(matrices)],
+        lr=config.learning_rate,
+        weight_decay=config.weight_decay,
+        momentum=config.momentum,
+        adjust_lr_fn="match_rms_adamw",
+    )
+    adamw = torch.optim.AdamW(
+        [parameter for name, parameter in named.items() if name not in matrices],
+        lr=config.learning_rate,
+        betas=(config.beta1, config.beta2),
+        weight_decay=config.weight_decay,
+    )
+    for step in range(3):
+        training_step(model, optimizer, batches.batch(step), config, step, batches.aligned)
+        for name, parameter in model.named_parameters():
+            named[name].grad = parameter.grad.clone()
+        for other in (muon, adamw):
+            other.param_groups[0]["lr"] = learning_rate(config, step)
+            other.step()
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter, named[name], rtol=1e-5, atol=1e-6, msg=name)
+
+
+def test_the_mean_weights_are_validated_and_saved_and_the_others_trained(tmp_path, quick_settings):
+    settings = quick_settings | {"training.average_decay": 0.8}
+    model, optimizer, batches, config = prepared(settings)
+    mean = optimizer.flat.clone()
+    for step in range(6):
+        training_step(model, optimizer, batches.batch(step), config, step, batches.aligned)
+        decay = min(0.8, (step + 1) / (step + 10))
+        mean = decay * mean + (1 - decay) * optimizer.flat
+    trained = optimizer.flat.clone()
+    with optimizer.averaged():
+        torch.testing.assert_close(optimizer.flat, mean)
+    assert torch.equal(optimizer.flat, trained)
+    path = checkpoint.save(tmp_path, model, optimizer, checkpoint.Progress(6, 0.0))
+    saved = load_file(path / "model.safetensors")
+    with optimizer.averaged():
+        for name, parameter in model.named_parameters():
+            assert torch.equal(saved[name], parameter), name
+
+
+def test_a_finished_run_has_the_mean_weights_that_it_saved(tmp_path, quick_settings):
+    settings = quick_settings | {"training.average_decay": 0.9}
+    run = abacist.train("add", out=tmp_path / "run", settings=settings, threads=1)
+    assert same(weights(run.path), {n: p.detach() for n, p in run.model.named_parameters()})
+
+
+def test_a_batch_in_parts_makes_the_same_step(quick_settings):
+    outcomes = []
+    for parts in (None, 4):
+        model, optimizer, batches, config = prepared(quick_settings | {"training.parts": parts})
+        loss = training_step(model, optimizer, batches.batch(0), config, 0, batches.aligned)
+        outcomes.append((loss, optimizer.gradient.clone()))
+    assert outcomes[0][0] == pytest.approx(outcomes[1][0], rel=1e-5)
+    torch.testing.assert_close(outcomes[0][1], outcomes[1][1], rtol=1e-3, atol=1e-6)
+
+
+def test_loss_on_all_is_the_mean_over_every_token_but_the_first(quick_settings):
+    settings = quick_settings | {"training.loss_on": "all", "format": "usual"}
+    model, optimizer, batches, config = prepared(settings)
+    lines = batches.batch(0)
+    with torch.no_grad():
+        logits = model(lines.ids[:, :-1], coordinates_of(lines[:, :-1]))
+        log_probabilities = logits.double().log_softmax(dim=-1)
+        counted = lines.field[:, 1:] != Field.PADDING
+        picked = log_probabilities.gather(-1, lines.ids[:, 1:].long().unsqueeze(-1)).squeeze(-1)
+        expected = -picked[counted].mean()
+    loss = training_step(model, optimizer, lines, config, 0, batches.aligned)
+    assert loss == pytest.approx(float(expected), rel=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_half_precision_makes_nearly_the_same_step(quick_settings, precision):
+    losses = []
+    for chosen in ("float32", precision):
+        model, optimizer, batches, config = prepared(
+            quick_settings | {"training.precision": chosen}
+        )
+        losses.append(
+            [
+                training_step(model, optimizer, batches.batch(s), config, s, batches.aligned)
+                for s in range(4)
+            ]
+        )
+    assert losses[0] != losses[1]
+    assert losses[0] == pytest.approx(losses[1], rel=0.02)
+
+
+def test_an_overflow_in_float16_leaves_a_step_out_and_lowers_the_scale(quick_settings):
+    model, optimizer, batches, config = prepared(quick_settings | {"training.precision": "float16"})
+    before = optimizer.flat.clone()
+    optimizer.loss_scale.value = 1e38
+    loss = training_step(model, optimizer, batches.batch(0), config, 0, batches.aligned)
+    assert math.isfinite(loss)
+    assert torch.equal(before, optimizer.flat)
+    assert optimizer.loss_scale.value == 5e37
+
+
+def test_a_loss_scale_grows_after_many_good_steps_and_gives_up_below_all_sense():
+    scale = LossScale()
+    first = scale.value
+    for _ in range(2_000):
+        scale.succeed()
+    assert scale.value == 2 * first
+    lowered = [scale.lower() for _ in range(60)]
+    assert lowered[0]
+    assert not lowered[-1]
+
+
+# Curricula ----------------------------------------------------------------------------------
+
+
+def test_each_stage_of_a_curriculum_has_its_steps_and_its_problems(quick_settings):
+    _, _, batches, _ = prepared(quick_settings | WAYS["curriculum"])
+    assert isinstance(batches, Curriculum)
+    for step, digits in [(0, 1), (4, 1), (5, 2), (11, 2)]:
+        lines = batches.batch(step)
+        operands = lines.place[(lines.field >= Field.OPERAND)]
+        assert int(operands.max()) <= digits, step
+    longest = max(
+        int(b.place[b.field >= Field.OPERAND].max())
+        for b in (batches.batch(s) for s in range(12, 24))
+    )
+    assert longest == 3
+
+
+def test_the_task_after_a_curriculum_begins_with_its_own_first_problems(quick_settings):
+    _, _, staged, _ = prepared(quick_settings | WAYS["curriculum"])
+    _, _, plain, _ = prepared(quick_settings)
+    assert torch.equal(staged.batch(12).ids, plain.batch(0).ids)
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("max_digits=4", "must ask what the task asks, of at most 3 digits"),
+        ("max_digit=2", "training.curriculum.0.task: unknown setting 'max_digit'"),
+        ("operations=-", "must ask what the task asks"),
+        ("max_digits=x", "max_digits must be a whole number, got 'x'"),
+    ],
+)
+def test_a_stage_that_the_task_does_not_hold_is_refused(tmp_path, quick_settings, typed, message):
+    settings = quick_settings | {
+        "training.curriculum.0.num_steps": "5",
+        "training.curriculum.0.task": typed,
+    }
+    with pytest.raises(ConfigurationError, match=message):
+        abacist.train("add", out=tmp_path / "run", settings=settings, threads=1)
+    assert not (tmp_path / "run").exists()
+
+
+# Stopping, saving, recording ----------------------------------------------------------------
+
+
+def test_training_stops_when_validation_has_reached_its_target_so_often(tmp_path, quick_settings):
+    settings = quick_settings | {
+        "training.num_steps": 200,
+        "training.stop_at": 0.0,
+        "training.stop_after": 3,
+    }
+    run = abacist.train("add", out=tmp_path / "run", settings=settings, threads=1)
+    assert [r["step"] for r in run.directory.read_metrics()] == [10, 20, 30]
+    assert checkpoint.all_in(run.directory.checkpoints)[-1].name == "step-000030"
+    before = weights(run.path)
+    training.resume(run.path)
+    assert same(before, weights(run.path))
+    abacist.load(run.path)  # does not warn that steps are missing
+
+
+def test_checks_in_a_row_are_counted_on_after_a_break(tmp_path, quick_settings):
+    settings = quick_settings | {
+        "training.num_steps": 200,
+        "training.stop_at": 0.0,
+        "training.stop_after": 3,
+    }
+    with pytest.raises(ConnectionError):
+        abacist.train(
+            "add", out=tmp_path / "run", settings=settings, threads=1, observer=StopAt(25)
+        )
+    run = training.resume(tmp_path / "run")
+    assert [r["step"] for r in run.directory.read_metrics()] == [10, 20, 30]
+
+
+def test_checkpoints_are_written_by_the_clock_as_well(tmp_path, quick_settings, monkeypatch):
+    settings = quick_settings | {
+        "training.checkpoint_every": 1_000,
+        "training.checkpoint_seconds": 0.1,
+        "training.keep_checkpoints": 100,
+    }
+    clock = itertools.count(step=0.02)
+    monkeypatch.setattr("abacist.training.loop.time.perf_counter", lambda: next(clock))
+    run = abacist.train("add", out=tmp_path / "run", settings=settings, threads=1)
+    assert 3 < len(checkpoint.all_in(run.directory.checkpoints)) < 24
+
+
+def test_embeddings_are_recorded_and_those_after_the_checkpoint_made_again(
+    tmp_path, quick_settings
+):
+    settings = quick_settings | {
+        "training.record_embeddings_every": 4,
+        "model.positions": "coupling",
+    }
+    with pytest.raises(ConnectionError):
+        abacist.train(
+            "add", out=tmp_path / "run", settings=settings, threads=1, observer=StopAt(17)
+        )
+    run = training.resume(tmp_path / "run")
+    copies = embeddings.read(run.directory.embeddings)
+    assert list(copies) == [0, 4, 8, 12, 16, 20, 24]
+    assert torch.equal(copies[24]["tokens"], run.model.embedding.weight)
+    assert torch.equal(copies[24]["positions.0"], run.model.positions[0].rows.weight)
+    assert not torch.equal(copies[0]["tokens"], copies[4]["tokens"])
+
+
+# Devices, trackers, seeds -------------------------------------------------------------------
+
+
+def test_a_device_that_is_not_here_is_refused(tmp_path, quick_settings):
+    assert find_device("cpu").type == "cpu"
+    with pytest.raises(ConfigurationError, match="must be one of auto, cpu, cuda, mps, got 'gpu'"):
+        find_device("gpu")
+    if not torch.cuda.is_available():
+        with pytest.raises(ConfigurationError, match="'cuda', which torch does not find"):
+            training.start(recipes.find("add"), tmp_path / "run", 0, device="cuda")
+        assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_trains_on_the_same_problems_to_nearly_the_same_loss(tmp_path, quick_settings):
+    recipe = override(recipes.find("add"), quick_settings)
+    records = []
+    for device in ("cpu", "cuda"):
+        run = training.start(recipe, tmp_path / device, 0, 1, device=device)
+        records.append([record["loss"] for record in run.directory.read_metrics()])
+        assert run.solve(["12+34"])[0].expected == "46"
+    assert records[0] == pytest.approx(records[1], rel=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_metrics_go_to_tensorboard_through_accelerate(tmp_path, quick_settings):
+    pytest.importorskip("accelerate")
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    from abacist.runs.tracking import Tracked
+
+    path = tmp_path / "run"
+    with Tracked(["tensorboard"], path, Observer()) as observer:
+        run = abacist.train("add", out=path, settings=quick_settings, threads=1, observer=observer)
+    events = EventAccumulator(str(path / "tensorboard"))
+    events.Reload()
+    logged = [(event.step, event.value) for event in events.Scalars("loss")]
+    expected = [(record["step"], record["loss"]) for record in run.directory.read_metrics()]
+    assert [step for step, _ in logged] == [step for step, _ in expected]
+    assert [v for _, v in logged] == pytest.approx([v for _, v in expected], rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["tensorbord", ""])
+def test_an_unknown_tracker_is_refused(tmp_path, name):
+    from abacist.runs.tracking import Tracked
+
+    with pytest.raises(ConfigurationError, match="track must be one of tensorboard, trackio"):
+        Tracked([name], tmp_path, Observer())
+
+
+def test_seeds_are_trained_as_if_alone_and_told_as_a_distribution(tmp_path, quick_settings):
+    recipe = override(recipes.find("add"), quick_settings)
+    told = []
+    distribution = seeds.start(
+        recipe, tmp_path / "seeds", [3, 4], 1, 1, "cpu", lambda *report: told.append(report)
+    )
+    alone = abacist.train("add", out=tmp_path / "alone", seed=4, settings=quick_settings, threads=1)
+    assert same(weights(tmp_path / "seeds" / "seed-4"), weights(alone.path))
+    assert [outcome.seed for outcome in distribution.outcomes] == [3, 4]
+    assert distribution.without_error.n == distribution.certified.n == 2
+    assert told[-1][:2] == (48, 48)
+    data = distribution.to_json()
+    assert data["worst_exact_match"] <= data["median_exact_match"]
+    # Finished seeds are not trained again.
+    plan = json.loads((tmp_path / "seeds" / "seeds.json").read_text())
+    assert [outcome["seed"] for outcome in plan["outcomes"]] == [3, 4]
+    again = seeds.resume(tmp_path / "seeds")
+    assert again.to_json() == data
+
+
+def _outcome(seed, steps_to_target, errors=0, failure=None):
+    return seeds.Outcome(seed, 10, 1.0, steps_to_target, 9, 10, errors, False, None, failure)
+
+
+def test_the_median_counts_seeds_that_never_came_there_as_the_worst():
+    def median(*steps):
+        outcomes = [_outcome(seed, step) for seed, step in enumerate(steps)]
+        return seeds.Distribution(outcomes).median(lambda o: o.steps_to_target)
+
+    assert median(5, None, 3) == 5
+    assert median(5, None, None) is None
+    assert median(5, 4, 3, None) == 4.5
+    assert median() is None
+
+
+def test_a_seed_that_stopped_is_no_success():
+    outcomes = [_outcome(0, 5), _outcome(1, None, 0, "the loss is not finite"), _outcome(2, 5, 1)]
+    assert seeds.Distribution(outcomes).without_error.successes == 1
