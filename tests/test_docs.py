@@ -187,5 +187,5 @@ def test_every_suite_has_its_row():
 def test_the_failure_shown_has_the_keys_of_real_ones():
     text = (ROOT / "docs" / "scoring.md").read_text()
     shown = json.loads(re.search(r"^    (\{.+?\})$", text, flags=re.MULTILINE | re.DOTALL)[1])
-    failure = Failure("<start>1+1=", Solution("1+1", "3", "2", 0.1), 1, 0, -0.1)
+    failure = Failure("", "<start>1+1=", Solution("1+1", "3", "2", 0.1), 1, 0, -0.1)
     assert set(shown) == {"suite", *failure.to_json()}

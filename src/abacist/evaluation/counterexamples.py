@@ -73,7 +73,7 @@ class _Hunt:
         """By phase: problems tried, wrong answers, smallest margin."""
 
     def judge(self, phase: str, problems: Problems) -> None:
-        verdicts = self._judge.verdicts(problems)
+        verdicts = self._judge.verdicts(problems, row=phase)
         wrong = verdicts.proportion.errors
         tried, errors, margin = self._phases.get(phase, (0, 0, torch.inf))
         smallest = min(margin, float(verdicts.margins.min()))

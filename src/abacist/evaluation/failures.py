@@ -29,6 +29,8 @@ _CLEARLY_MORE = 1.25
 class Failure:
     """One problem answered wrongly."""
 
+    row: str
+    """Of the section, where it was found, such as `20 digits`; empty where it is in no single one."""
     prompt: str
     """What the model was given, token by token."""
     solution: Solution
@@ -42,6 +44,7 @@ class Failure:
     def to_json(self) -> dict[str, object]:
         """The solution's keys, and where and how far it went wrong."""
         return self.solution.to_json() | {
+            "row": self.row,
             "prompt": self.prompt,
             "first_wrong_place": self.first_wrong_place,
             "carry_chain": self.carry_chain,

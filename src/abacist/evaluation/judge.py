@@ -37,11 +37,13 @@ class Judge:
         on_progress: Callable[[int], None] | None = None,
         look: Callable[[Pass], None] | None = None,
         subject: Subject | None = None,
+        row: str = "",
     ) -> Verdicts:
         """Which problems are answered rightly, with all margins.
 
         `on_progress` is told how many problems have been judged, `look` is shown every pass.
-        `subject` stands in for the judge's own: another format, or more recurrences.
+        `subject` stands in for the judge's own: another format, or more recurrences. Failures are
+        kept with the name of their `row`.
         """
         who = subject or self.subject
         margins = torch.empty(len(problems), dtype=torch.float64)
@@ -60,7 +62,7 @@ class Judge:
                 on_progress(done)
         verdicts = Verdicts(margins > 0, margins)
         self.tally.add(problems, verdicts.correct)
-        self._keep(who, problems, verdicts, places)
+        self._keep(who, problems, verdicts, places, row)
         return verdicts
 
     def row(self, name: str, kind: str, digits: int, verdicts: Verdicts) -> Row:
@@ -82,7 +84,9 @@ class Judge:
             complete,
         )
 
-    def _keep(self, who: Subject, problems: Problems, verdicts: Verdicts, places: Tensor) -> None:
+    def _keep(
+        self, who: Subject, problems: Problems, verdicts: Verdicts, places: Tensor, row: str
+    ) -> None:
         """Let the model write out its answers to the first problems it got wrong."""
         room = min(_KEPT_AT_ONCE, MAX_FAILURES - len(self.failures))
         rows = (~verdicts.correct).nonzero().squeeze(1)[:room]
@@ -98,6 +102,7 @@ class Judge:
             ids = prompts.ids[number, : lengths[number]].tolist()
             self.failures.append(
                 Failure(
+                    row,
                     who.format.vocabulary.text(ids),
                     solution,
                     place if place >= 0 else None,

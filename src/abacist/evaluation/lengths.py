@@ -48,7 +48,7 @@ def by_length(subject: Subject, on_progress: Progress) -> Section:
             on_progress(name, begin + judged, total)
 
         try:
-            verdicts = judge.verdicts(problems, report)
+            verdicts = judge.verdicts(problems, report, row=draw.name)
             rows.append(judge.row(draw.name, draw.kind, draw.digits, verdicts))
         except ProblemError as error:
             rows.append(Row(draw.name, draw.kind, draw.digits, None, note=str(error)))

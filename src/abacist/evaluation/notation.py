@@ -41,10 +41,10 @@ def by_notation(subject: Subject, on_progress: Progress) -> Section:
     spacings = _spacings(subject.format)
     problems = as_in_training(subject, subject.config.num_problems, "notation")
     judge = Judge(subject)
-    rows: list[Row] = []
+    exact: list[Row] = []
+    ignoring: list[Row] = []
     for number, (spaces, example) in enumerate(spacings.items()):
-        name = f"spaces {spaces}: {example}" + " (as in training)" * (spaces == trained)
-        kind = "trained" if spaces == trained else "other"
+        name = f"{spaces}: {example}" + " (as trained)" * (spaces == trained)
         respaced = replace(subject, format=with_spaces(subject.format, subject.task.config, spaces))
         before = number * len(problems)
 
@@ -52,18 +52,19 @@ def by_notation(subject: Subject, on_progress: Progress) -> Section:
             on_progress(name, before + done, len(spacings) * len(problems))
 
         try:
-            verdicts = judge.verdicts(problems, report, subject=respaced)
+            verdicts = judge.verdicts(problems, report, subject=respaced, row=name)
         except ProblemError as error:
-            rows.append(Row(name, kind, 0, None, note=str(error)))
+            exact.append(Row(name, "spaces", 0, None, note=str(error)))
             continue
-        rows.append(judge.row(name, kind, 0, verdicts))
+        exact.append(judge.row(name, "spaces", 0, verdicts))
         # What is right is right without spaces too; only the others have to be written out.
         wrong = (~verdicts.correct).nonzero().squeeze(1)
         right = len(problems) - len(wrong)
         right += _right_but_for_spaces(respaced, vocabulary, problems[wrong])
         proportion = Proportion(right, len(problems))
-        label = f"{name}, spaces ignored"
-        rows.append(Row(label, kind, 0, proportion, measure="match without spaces"))
+        label = f"{spaces}, spaces ignored"
+        ignoring.append(Row(label, "spaces", 0, proportion, measure="match without spaces"))
+    rows = exact + ignoring
     return judge.section("Notation: other spaces than in training", rows, trained_spaces=trained)
 
 

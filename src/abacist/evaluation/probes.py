@@ -60,13 +60,12 @@ def all_probes(subject: Subject, on_progress: Progress) -> Section:
     rows: list[Row] = []
     done = 0
     for probe in probes:
+
+        def report(judged: int, name: str = probe.name, before: int = done) -> None:
+            on_progress(name, before + judged, total)
+
         try:
-            verdicts = judge.verdicts(
-                probe.problems,
-                lambda judged, probe=probe, before=done: on_progress(  # type: ignore[misc]
-                    probe.name, before + judged, total
-                ),
-            )
+            verdicts = judge.verdicts(probe.problems, report, row=probe.name)
             rows.append(judge.row(probe.name, probe.kind, probe.digits, verdicts))
         except ProblemError as error:
             rows.append(Row(probe.name, probe.kind, probe.digits, None, note=str(error)))
@@ -170,13 +169,13 @@ def _commuted(subject: Subject, judge: Judge, operation: str) -> Row:
     swapped = Problems(
         pairs.digits_BNW.flip(1), Shapes(pairs.lengths_BN.flip(1), pairs.operation_B)
     )
-    first, second = judge.verdicts(pairs), judge.verdicts(swapped)
+    name = f"a{operation}b and b{operation}a answered alike"
+    first, second = judge.verdicts(pairs, row=name), judge.verdicts(swapped, row=name)
     same = first.correct & second.correct
     # Only where both are wrong the answers themselves have to be compared.
     unclear = (~first.correct & ~second.correct).nonzero().squeeze(1)
     if len(unclear):
         same[unclear] = _same_answers(subject, pairs[unclear], swapped[unclear])
-    name = f"a{operation}b and b{operation}a answered alike"
     proportion = Proportion(int(same.sum()), len(same))
     return Row(name, "commuted", 0, proportion, measure="same answer")
 

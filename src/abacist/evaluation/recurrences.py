@@ -42,7 +42,7 @@ def by_recurrences(subject: Subject, on_progress: Progress) -> Section:
                 on_progress(told, before + count * judged, work)
 
             try:
-                verdicts = judge.verdicts(problems, report, subject=looped)
+                verdicts = judge.verdicts(problems, report, subject=looped, row=label)
                 rows.append(judge.row(label, kind, digits, verdicts))
             except ProblemError as error:
                 rows.append(Row(label, kind, digits, None, note=str(error)))

@@ -26,7 +26,7 @@ def by_split(subject: Subject, on_progress: Progress) -> Section:
         def report(done: int, name: str = split, before: int = number * count) -> None:
             on_progress(name, before + done, len(_SPLITS) * count)
 
-        verdicts = judge.verdicts(_sample(subject, split, count), report)
+        verdicts = judge.verdicts(_sample(subject, split, count), report, row=f"{split} problems")
         found[split] = verdicts.proportion
         rows.append(judge.row(f"{split} problems", "split", 0, verdicts))
     gap = difference(found["train"], found["test"])

@@ -36,7 +36,10 @@ def by_stratum(subject: Subject, on_progress: Progress) -> Section:
 
     problems = as_in_training(subject, count, "strata")
     verdicts = judge.verdicts(
-        problems, lambda done: on_progress("as in training", done, total), tokens.look
+        problems,
+        lambda done: on_progress("as in training", done, total),
+        tokens.look,
+        row="as in training",
     )
     rows = [judge.row("as in training", "all", 0, verdicts)]
     for name, values in _strata(subject, problems).items():
@@ -44,7 +47,9 @@ def by_stratum(subject: Subject, on_progress: Progress) -> Section:
     if chained is not None:
         drawn = as_in_training(chained, count, "carry chains")
         by_chain = judge.verdicts(
-            drawn, lambda done: on_progress("by carry chain", count + done, total)
+            drawn,
+            lambda done: on_progress("by carry chain", count + done, total),
+            row="drawn by carry chain",
         )
         chains = carry_chains(subject.task, drawn)
         assert chains is not None

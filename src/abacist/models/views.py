@@ -67,7 +67,9 @@ class ColumnTable:
         outside = (values.unsqueeze(-1) < 0) | (rows < 0) | (rows >= self.height)
         rows = torch.where(outside, self.height, rows)
         line = torch.arange(self.table.shape[0], device=values.device).view(-1, 1, 1)
-        found = self.table[line, rows].flatten(2)
+        # Slots that are blank in all rows need not be looked at.
+        most = max(1, int(self.num_used[:, : self.height].max()))
+        found = self.table[line, rows, :most].flatten(2)
         everywhere = self.everywhere.unsqueeze(1).expand(-1, values.shape[1], -1)
         return torch.cat([found, everywhere], dim=2)
 
@@ -130,8 +132,10 @@ def windowed_view(
     assert window is not None
     columns = table.find(query.values[number], *window)
     # A window holds difference 0, so a query with a place finds itself; one without does not.
-    own = torch.where(query.values[number] == Coordinates.NO_PLACE, query.index, -1)
-    columns = torch.cat([columns, own.unsqueeze(-1)], dim=2)
+    without = query.values[number] == Coordinates.NO_PLACE
+    if bool(without.any()):
+        own = torch.where(without, query.index, -1)
+        columns = torch.cat([columns, own.unsqueeze(-1)], dim=2)
     query_index = query.index.unsqueeze(-1)
     visible = columns >= 0
     if causal:
