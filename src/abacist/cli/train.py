@@ -297,8 +297,8 @@ def _announce(as_json: bool, trained: "Run", results: dict[str, object]) -> None
     from abacist.cli import show
 
     path = str(trained.path)
+    records = trained.directory.read_metrics()
     if as_json:
-        records = trained.directory.read_metrics()
         data = {
             "run": path,
             "recipe": trained.recipe.name,
@@ -309,7 +309,11 @@ def _announce(as_json: bool, trained: "Run", results: dict[str, object]) -> None
         }
         print(json.dumps(data | results))
         return
+    from abacist.reports.figures import draw_training
+
+    draw_training({trained.recipe.name: records}, trained.directory.training_picture)
     print(f"\nThe run is in {path}")
+    print(f"Loss and exact match by step, drawn: {path}/{trained.directory.training_picture.name}")
     if trained.directory.lengths_picture.exists():
         print(f"Exact match by length, drawn: {path}/{trained.directory.lengths_picture.name}")
     print("Next:")
