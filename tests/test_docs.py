@@ -110,6 +110,7 @@ def test_the_example_of_a_task_has_the_answer_given(name):
         ("spaced", TASKS["add"], "1234+5678"),
         ("random-spaces", TASKS["add"], "1234+5678"),
         ("carry-trace", TASKS["five-operations"], "123*45"),
+        ("running-sums", TASKS["add-many"], "12+34+56"),
         ("long-division", TASKS["divide"], "97//8"),
         ("partial-products", TASKS["multiply"], "23*45"),
         ("labels", TASKS["sort"], "a:821,b:9"),

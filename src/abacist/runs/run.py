@@ -15,7 +15,7 @@ from typing import Any
 from abacist import files
 from abacist.configuration import from_json
 from abacist.errors import CheckpointError, ConfigurationError, RunError
-from abacist.evaluation.certificate import Certificate, prove
+from abacist.evaluation.certificate import MAX_MINUTES, Certificate, prove
 from abacist.evaluation.scorecard import Scorecard, score
 from abacist.evaluation.solving import Solution, solve
 from abacist.evaluation.suite import Subject
@@ -32,9 +32,16 @@ class Run:
     """One training and its outcome."""
 
     def __init__(
-        self, directory: RunDirectory, recipe: Recipe, seed: int, model: Transformer
+        self,
+        directory: RunDirectory,
+        recipe: Recipe,
+        seed: int,
+        model: Transformer,
+        step: int | None = None,
     ) -> None:
+        """`step` is that of the checkpoint which the weights are from; None for the last."""
         self.directory, self.recipe, self.seed, self.model = directory, recipe, seed, model
+        self.step = recipe.training.num_steps if step is None else step
         self.task, self.format = build_problems(recipe)
 
     @property
@@ -71,9 +78,18 @@ class Run:
         files.write_json(self.directory.scorecard, scorecard.to_json())
         return scorecard
 
-    def prove(self) -> Certificate:
-        """Check every neighbourhood and keep the certificate in the run's directory."""
-        certificate = prove(self.model, self.task, self.format)
+    def prove(
+        self,
+        max_minutes: float = MAX_MINUTES,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> Certificate:
+        """Check every neighbourhood and keep the certificate in the run's directory.
+
+        Gives up, saying so, as soon as it is known that more than `max_minutes` would be needed.
+        `on_progress` is told how many of all cases have been checked.
+        """
+        certificate = prove(self.model, self.task, self.format, max_minutes, on_progress)
+        certificate = replace(certificate, step=self.step)
         files.write_json(self.directory.certificate, certificate.to_json())
         return certificate
 
@@ -98,7 +114,7 @@ def load(path: str | Path) -> Run:
             f"{found.path} is trained for {progress.step} of {recipe.training.num_steps} steps",
             stacklevel=2,
         )
-    return Run(found, recipe, record["seed"], model.eval())
+    return Run(found, recipe, record["seed"], model.eval(), progress.step)
 
 
 def read_recipe(found: RunDirectory) -> tuple[Recipe, dict[str, Any]]:
