@@ -93,6 +93,27 @@ def test_a_model_without_finite_reach_is_told_so_with_what_would_make_it_so(posi
     assert "--model.positions place-relative" in certificate.reason
 
 
+def test_rotations_by_place_are_refused_since_the_start_token_has_none():
+    settings = {"model.positions.0.encoding": "rotary", "model.positions.0.window": "0,1"}
+    recipe = override(find("add"), settings)
+    task, format = build_problems(recipe)
+    certificate = prove(build_model(recipe), task, format)
+    assert not certificate.certified
+    assert "turns a token by its absolute place" in certificate.reason
+
+
+def test_a_model_told_more_than_differences_fails_the_comparison_with_long_lines(monkeypatch):
+    """Should a way to tell absolute places slip past the check of settings, logits differ."""
+    settings = {"model.positions.0.encoding": "rotary", "model.positions.0.window": "0,1"}
+    recipe = override(find("add"), settings)
+    task, format = build_problems(recipe)
+    monkeypatch.setattr(module, "obstacle_to_finite_reach", lambda config: None)
+    torch.manual_seed(0)
+    certificate = prove(build_model(recipe), task, format)
+    assert not certificate.certified
+    assert certificate.locality_error > 1e-3
+
+
 def test_a_reach_too_narrow_for_the_task_is_reported():
     """Without a view of its own column, a digit cannot be known, however well one trains."""
     recipe = override(find("add"), {"model.positions.0.window": "0,0"})

@@ -123,7 +123,7 @@ def _prove(
             spent = time.perf_counter() - first
             if spent > _SECONDS_TO_JUDGE_BY and spent * total > max_seconds * done:
                 raise too_many(total, hours=spent * total / done / 3600)
-    locality = _locality_error(exact, sheet, {group[0].pattern.key for group in groups})
+    locality = _locality_error(exact, sheet, [group[0].pattern for group in groups])
 
     counterexample = None
     if tally.wrong:
@@ -278,11 +278,12 @@ def _largest(difference: Tensor) -> float:
     return float(difference.abs().nan_to_num(nan=torch.inf).max())
 
 
-def _locality_error(model: Transformer, sheet: Sheet, listed: set[bytes]) -> float:
-    """Largest difference between logits in long random lines and those of the reaches alone.
+def _locality_error(model: Transformer, sheet: Sheet, listed: list[Pattern]) -> float:
+    """Largest difference between logits in long random lines and those of the listed reaches alone.
 
     Raises where a long line shows a reach that was not listed, which would be an error of ours.
     """
+    by_key = {pattern.key: pattern for pattern in listed}
     generator = seeds.generator(0, "locality")
     error = 0.0
     for skeleton in sheet.long_skeletons():
@@ -298,8 +299,8 @@ def _locality_error(model: Transformer, sheet: Sheet, listed: set[bytes]) -> flo
         whole = [model(ids, coordinates, first, path="dense")]
         whole.append(model(ids, coordinates, first, path="windowed"))
         for query in skeleton.queries:
-            pattern = pattern_of(skeleton, visibility, query)
-            if pattern.key not in listed:
+            pattern = by_key.get(pattern_of(skeleton, visibility, query).key)
+            if pattern is None:
                 raise NotProvable("a long line shows a reach that was not listed.")
             alone = _logits(model, pattern, ids[:, reach(visibility, query)])
             for logits in whole:

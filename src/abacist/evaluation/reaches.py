@@ -234,13 +234,14 @@ def contents(group: list[Choices], rule: ColumnRule) -> Iterator[tuple[list[Cont
         num_split += 1
     if num_cases > _MOST_AT_ONCE * 10**num_split:
         raise too_many(num_cases)
-    for values in product(range(10), repeat=num_split):
+    for number, values in enumerate(product(range(10), repeat=num_split), start=1):
         parts = []
         for choices in group:
             fixed = dict(zip(choices.pattern.held, values, strict=False))
             if all(value >= choices.digits[digit] for digit, value in fixed.items()):
                 parts.append(_contents(choices, fixed, rule))
-        yield parts, num_cases // 10**num_split
+        gone_through = num_cases * number // 10**num_split
+        yield parts, gone_through - num_cases * (number - 1) // 10**num_split
 
 
 def _choices(pattern: Pattern, carried: tuple[int, ...]) -> Choices:

@@ -137,7 +137,9 @@ class RunningSumsFormat(JoinedFormat):
 
         last = sum_number >= operand
         work = torch.where(last & ~is_separator, int(Field.ANSWER), int(Field.SCRATCH))
-        field = torch.where(answering, work, Field.OPERAND + operand).to(torch.uint8)
+        # A byte tells so many operands apart; beyond, the model is told the same of them.
+        operand_field = (Field.OPERAND + operand).clamp(max=255)
+        field = torch.where(answering, work, operand_field).to(torch.uint8)
         field.masked_fill_(is_operator, int(Field.OPERATOR))
         field.masked_fill_(is_equals, int(Field.EQUALS))
         if self.start_id is not None:

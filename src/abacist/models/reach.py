@@ -23,6 +23,11 @@ def obstacle_to_finite_reach(config: ModelConfig) -> str | None:
                 f"its {scheme.encoding} encoding tells every token its absolute "
                 f"{scheme.coordinate}, so no finite set of cases covers all lengths. {remedy}"
             )
+        if scheme.encoding == "rotary" and scheme.coordinate != "index":
+            return (
+                f"its rotary encoding turns a token by its absolute {scheme.coordinate} and leaves "
+                f"those that have none, such as the start token, as they are. {remedy}"
+            )
         if scheme.coordinate == "index":
             return (
                 f"its {scheme.encoding} encoding counts tokens of the line, whose distances grow "

@@ -10,6 +10,8 @@ from abacist.recipes.recipe import Recipe
 RECIPES: dict[str, Callable[[], Recipe]] = {
     "add": addition.add,
     "add-tiny": addition.add_tiny,
+    "add-many": addition.add_many,
+    "subtract": addition.subtract,
 }
 """Every recipe by name; the default comes first."""
 
