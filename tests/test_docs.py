@@ -85,6 +85,10 @@ def test_the_certificate_document_counts_as_the_program_does():
     record = json.loads((ROOT / "results" / "add.json").read_text())
     assert {seed["neighbourhoods"] for seed in record["seeds"]} == {24_518}
     assert "24,518" in text
+    for name, counted in (("subtract", 24_518), ("add-many", 97_834)):
+        record = json.loads((ROOT / "results" / f"{name}.json").read_text())
+        assert {seed["neighbourhoods"] for seed in record["seeds"]} == {counted}
+        assert f"{counted:,}" in text
     assert "223,518" in text
 
 
@@ -120,6 +124,7 @@ def test_the_example_of_a_task_has_the_answer_given(name):
         ("spaced", TASKS["add"], "1234+5678"),
         ("random-spaces", TASKS["add"], "1234+5678"),
         ("carry-trace", TASKS["five-operations"], "123*45"),
+        ("running-sums", TASKS["add-many"], "12+34+56"),
         ("long-division", TASKS["divide"], "97//8"),
         ("partial-products", TASKS["multiply"], "23*45"),
         ("labels", TASKS["sort"], "a:821,b:9"),

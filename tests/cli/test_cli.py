@@ -134,6 +134,16 @@ def test_prove_exits_0_with_a_certificate(run, certified):
     assert "24,518 neighbourhoods checked, 0 wrong" in out
 
 
+def test_prove_is_given_up_where_it_would_take_longer_than_asked_for(run, certified, monkeypatch):
+    monkeypatch.setattr("abacist.evaluation.certificate._MOST_PER_SECOND", 1)
+    code, out, _ = run("prove", str(certified.path), "--max-minutes", "1")
+    assert code == 1
+    assert "more than the time given" in out
+    code, _, err = run("prove", str(certified.path), "--max-minutes", "0")
+    assert code == 2
+    assert "whole number from 1 up" in _one_line(err)
+
+
 def test_prove_exits_1_with_a_counterexample(run, untrained):
     code, out, _ = run("prove", str(untrained.path), "--json")
     certificate = json.loads(out)

@@ -36,7 +36,7 @@ def test_show_writes_place_field_and_target_under_every_token(run):
     code, out, _ = run(
         "data", "show", "add", "--num-problems", "1", "--task.max_digits", "2", "--seed", "5"
     )
-    problem, token, place, field, target = out.splitlines()[:5]
+    problem, token, place, row, field, target = out.splitlines()[:6]
     a, b, answer = problem.replace("=", "+").split("+")
     assert code == 0
     assert int(a) + int(b) == int(answer)
@@ -44,6 +44,8 @@ def test_show_writes_place_field_and_target_under_every_token(run):
     assert token.split() == ["token", *written]
     places = ["*", *range(1, len(a) + 1), "·", *range(1, len(b) + 1), 0, *range(1, len(answer) + 2)]
     assert place.split() == ["place", *map(str, places)]
+    rows = ["*", *"1" * len(a), "·", *"2" * len(b), *"3" * (len(answer) + 2)]
+    assert row.split() == ["row", *rows]
     assert "".join(field.split()[1:]) == (
         "s" + "a" * len(a) + "o" + "b" * len(b) + "=" + "A" * (len(answer) + 1)
     )

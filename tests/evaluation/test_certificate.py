@@ -7,12 +7,12 @@ import torch
 
 from abacist.configuration import override
 from abacist.evaluation import certificate as module
+from abacist.evaluation import reaches
 from abacist.evaluation.certificate import prove
-from abacist.models.teacher_forcing import coordinates_of
 from abacist.models.transformer import Transformer
 from abacist.recipes import find
 from abacist.runs.run import build_model, build_problems
-from abacist.tasks.problems import Problems, Shapes
+from abacist.tasks.problems import Problems
 
 
 def test_the_default_recipe_is_certified_with_a_margin_above_one(certified):
@@ -56,41 +56,6 @@ def test_neighbourhoods_are_those_counted_by_hand(certified):
     assert certified.prove().neighbourhoods == by_hand == 24_518
 
 
-def test_every_neighbourhood_of_random_sums_is_among_those_listed(certified):
-    """The listing against the world: what queries see in whole problems, found in the listing."""
-    rule = certified.task.column_rule()
-    listings = module._listings(certified.model, certified.format, rule)
-    listed = {
-        (key, tuple(row))
-        for key, group in listings.items()
-        for contents in group
-        for row in torch.cat([contents.ids, contents.target[:, None]], dim=1).tolist()
-    }
-    generator = torch.Generator().manual_seed(11)
-    for _ in range(300):
-        lengths = torch.randint(1, 9, (1, 2), generator=generator)
-        problem = certified.task.draw(Shapes.of(lengths, "+"), generator)
-        line = certified.format.write(problem, certified.task.answer(problem))
-        visibility = [v[0] for v in certified.model.visibility(coordinates_of(line, True))]
-        for query in line.target[0].nonzero().squeeze(1).tolist():
-            columns = module._reach(visibility, query - 1)
-            pattern = module._pattern((1, 1), line, visibility, columns)
-            content = (*line.ids[0, columns].tolist(), int(line.ids[0, query]))
-            assert (pattern.key, content) in listed
-
-
-def test_two_layers_have_the_neighbourhoods_counted_by_hand():
-    """Two layers of window (0, 1): through b in the next column, a digit also sees a two columns on."""
-    recipe = override(find("add"), {"model.num_layers": 2, "model.width": 8, "model.mlp_width": 8})
-    task, format = build_problems(recipe)
-    listings = module._listings(build_model(recipe), format, task.column_rule())
-    counted = sum(len(module._distinct(group)[0]) for group in listings.values())
-    at_equals = (100 + 10) * 10
-    both_go_on = (1000 + 90) * 100 * 2
-    others = 2 * 100 * (10 + 9) + 2 * 100 * 2 + (10 * 10 + 9 * 9) + 2 * 9 * 2 + 1
-    assert counted == at_equals + both_go_on + others == 223_518
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_a_planted_wrong_weight_gives_a_real_counterexample(certified, seed):
     model = copy.deepcopy(certified.model)
@@ -128,6 +93,27 @@ def test_a_model_without_finite_reach_is_told_so_with_what_would_make_it_so(posi
     assert "--model.positions place-relative" in certificate.reason
 
 
+def test_rotations_by_place_are_refused_since_the_start_token_has_none():
+    settings = {"model.positions.0.encoding": "rotary", "model.positions.0.window": "0,1"}
+    recipe = override(find("add"), settings)
+    task, format = build_problems(recipe)
+    certificate = prove(build_model(recipe), task, format)
+    assert not certificate.certified
+    assert "turns a token by its absolute place" in certificate.reason
+
+
+def test_a_model_told_more_than_differences_fails_the_comparison_with_long_lines(monkeypatch):
+    """Should a way to tell absolute places slip past the check of settings, logits differ."""
+    settings = {"model.positions.0.encoding": "rotary", "model.positions.0.window": "0,1"}
+    recipe = override(find("add"), settings)
+    task, format = build_problems(recipe)
+    monkeypatch.setattr(module, "obstacle_to_finite_reach", lambda config: None)
+    torch.manual_seed(0)
+    certificate = prove(build_model(recipe), task, format)
+    assert not certificate.certified
+    assert certificate.locality_error > 1e-3
+
+
 def test_a_reach_too_narrow_for_the_task_is_reported():
     """Without a view of its own column, a digit cannot be known, however well one trains."""
     recipe = override(find("add"), {"model.positions.0.window": "0,0"})
@@ -156,11 +142,47 @@ def test_a_bias_that_outweighs_the_mask_is_never_certified(certified):
     assert not prove(model, certified.task, certified.format).certified
 
 
-def test_a_listing_beyond_the_limit_is_refused_with_what_to_change():
-    recipe = override(find("add"), {"model.positions.0.window": "-2,0"})
+@pytest.mark.parametrize("settings", [{"task.max_operands": 10}, {"model.num_layers": 5}])
+def test_a_listing_far_beyond_the_time_given_is_refused_at_once(settings):
+    recipe = override(find("add"), settings)
     task, format = build_problems(recipe)
     certificate = prove(build_model(recipe), task, format)
-    assert "20,000,000" in certificate.reason
+    assert not certificate.certified
+    assert "more than the time given" in certificate.reason
+    assert "--format running-sums" in certificate.reason
+    assert "--max-minutes" in certificate.reason
+
+
+def test_a_check_that_turns_out_too_long_is_given_up_with_the_hours_it_would_take(
+    certified, monkeypatch
+):
+    monkeypatch.setattr(module, "_SECONDS_TO_JUDGE_BY", 0.0)
+    monkeypatch.setattr(module, "_MOST_PER_SECOND", 1e12)
+    certificate = prove(certified.model, certified.task, certified.format, max_minutes=1e-4)
+    assert not certificate.certified
+    assert "would take about 0.0 hours" in certificate.reason
+
+
+def test_listing_in_small_parts_gives_the_same_certificate(certified, monkeypatch):
+    """Parts differ in digits the reach holds, so no case is counted twice or lost."""
+    whole = certified.prove()
+    monkeypatch.setattr(reaches, "_CASES_AT_ONCE", 300)
+    parts = certified.prove()
+    assert parts.neighbourhoods == whole.neighbourhoods
+    assert parts.patterns == whole.patterns
+    assert parts.smallest_margin == pytest.approx(whole.smallest_margin, abs=1e-9)
+
+
+def test_progress_counts_all_cases_up_to_the_last(certified):
+    told = []
+    certified.prove(on_progress=lambda done, total: told.append((done, total)))
+    assert [done for done, _ in told] == sorted({done for done, _ in told})
+    assert told[-1][0] == told[-1][1] >= 24_518
+
+
+def test_a_certificate_names_the_step_of_the_weights_it_speaks_of(certified):
+    assert certified.prove().step == certified.recipe.training.num_steps
+    assert prove(certified.model, certified.task, certified.format).step is None
 
 
 def test_a_certified_model_makes_no_error_where_the_proof_says_so(certified):

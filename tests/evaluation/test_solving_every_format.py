@@ -22,6 +22,7 @@ CASES = [
     ("random-spaces", ArithmeticConfig(max_digits=3)),
     ("carry-trace", TASKS["five-operations"]),
     ("long-division", ArithmeticConfig(operations=("//", "%"), max_digits=2)),
+    ("running-sums", ArithmeticConfig(max_operands=4, max_digits=2)),
     ("partial-products", ArithmeticConfig(operations=("*",), max_digits=2)),
     ("labels", SortingConfig(max_numbers=3, max_digits=2)),
     ("residues", ModularAdditionConfig(modulus=5)),

@@ -17,6 +17,7 @@ from abacist.formats.config import (
     PartialProductsFormatConfig,
     PlainFormatConfig,
     ResiduesFormatConfig,
+    RunningSumsFormatConfig,
 )
 from abacist.tasks.config import (
     TASKS,
@@ -375,6 +376,77 @@ def test_digits_of_a_quotient_are_the_counts_behind_a_minus() -> None:
     is_answer = lines.field[0] == Field.ANSWER
     tokens = [DIVIDE.format.vocabulary.tokens[i] for i in lines.ids[0][is_answer].tolist()]
     assert tokens == ["2", "0", "1", "<end>"]
+
+
+# Running sums ----------------------------------------------------------------------------------
+
+MANY = Pair("", TASKS["add-many"], RunningSumsFormatConfig())
+
+
+@pytest.mark.parametrize(
+    ("typed", "line"),
+    [
+        ("12+34+56", "21+43+65=64;201"),
+        ("12+34", "21+43=64"),
+        ("0+0+0", "0+0+0=0;0"),
+        ("99+1+0+7", "99+1+0+7=001;001;701"),
+    ],
+)
+def test_running_sums_by_hand(typed: str, line: str) -> None:
+    assert MANY.typed(typed) == [f"<start>{line}<end>"]
+
+
+def running_sums(operands: list[int]) -> str:
+    """The notation in plain Python."""
+    sums = [sum(operands[: count + 1]) for count in range(1, len(operands))]
+    return "+".join(str(a)[::-1] for a in operands) + "=" + ";".join(str(s)[::-1] for s in sums)
+
+
+def test_running_sums_are_those_of_plain_python() -> None:
+    chance = random.Random(0)
+    rows = [
+        [chance.randrange(10 ** chance.randint(1, 30)) for _ in range(chance.randint(2, 10))]
+        for _ in range(500)
+    ]
+    expected = [f"<start>{running_sums(row)}<end>" for row in rows]
+    assert MANY.typed(*("+".join(map(str, row)) for row in rows)) == expected
+
+
+def test_numbers_of_running_sums_stand_under_each_other() -> None:
+    lines = MANY.write(MANY.task.parse(["12+34+56"]))
+    tokens = [MANY.format.vocabulary.tokens[i] for i in lines.ids[0].tolist()]
+    names = {field.value: field.name for field in Field} | {9: "b", 10: "c"}
+    fields = [names[field] for field in lines.field[0].tolist()]
+    found = list(zip(tokens, lines.row[0].tolist(), lines.place[0].tolist(), fields, strict=True))
+    everywhere = EVERYWHERE
+    assert found == [
+        ("<start>", everywhere, everywhere, "START"),
+        ("2", 1, 1, "OPERAND"),
+        ("1", 1, 2, "OPERAND"),
+        ("+", 1, everywhere, "OPERATOR"),
+        ("4", 2, 1, "b"),
+        ("3", 2, 2, "b"),
+        ("+", 3, everywhere, "OPERATOR"),
+        ("6", 4, 1, "c"),
+        ("5", 4, 2, "c"),
+        ("=", 3, 0, "EQUALS"),
+        ("6", 3, 1, "SCRATCH"),
+        ("4", 3, 2, "SCRATCH"),
+        (";", 5, 0, "SCRATCH"),
+        ("2", 5, 1, "ANSWER"),
+        ("0", 5, 2, "ANSWER"),
+        ("1", 5, 3, "ANSWER"),
+        ("<end>", 5, 4, "ANSWER"),
+    ]
+
+
+def test_numbers_of_the_plain_format_stand_under_each_other() -> None:
+    pair = Pair("", TASKS["subtract"], FORMATS["complement"])
+    lines = pair.write(pair.task.parse(["45-123"]))
+    tokens = [pair.format.vocabulary.tokens[i] for i in lines.ids[0].tolist()]
+    rows = ["*" if row == EVERYWHERE else str(row) for row in lines.row[0].tolist()]
+    assert " ".join(tokens) == "<start> 5 4 - 3 2 1 = 2 2 9 - <end>"
+    assert " ".join(rows) == "* 1 1 -1 2 2 2 3 3 3 3 3 3"
 
 
 # Partial products ------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from abacist.formats.config import (
     PartialProductsFormatConfig,
     PlainFormatConfig,
     ResiduesFormatConfig,
+    RunningSumsFormatConfig,
 )
 from abacist.tasks.config import (
     TASKS,
@@ -58,6 +59,9 @@ PAIRS = [
          PartialProductsFormatConfig(start_token=False)),
         ("multiply 9 by 1 partial-products",
          ArithmeticConfig(operations=("*",), operand_digits=(9, 1)), PartialProductsFormatConfig()),
+        ("add 2 running-sums, no start", TASKS["add"], RunningSumsFormatConfig(start_token=False)),
+        ("add 25 running-sums", ArithmeticConfig(min_operands=3, max_operands=25, max_digits=3),
+         RunningSumsFormatConfig()),
         ("mixed parallel", replace(MIXED, operations=("+", "*", "%")), ParallelFormatConfig()),
         ("mixed mirrored", replace(MIXED, operations=("+", "*", "%")),
          ParallelFormatConfig(mirrored=True)),

@@ -14,6 +14,7 @@ from abacist.formats.config import (
     PartialProductsFormatConfig,
     PlainFormatConfig,
     ResiduesFormatConfig,
+    RunningSumsFormatConfig,
     check_writes,
 )
 from abacist.formats.format import build_format
@@ -34,8 +35,8 @@ PLAIN = ["reversed", "usual", "complement", "zero-padded", "coupled", "spaced", 
 @pytest.mark.parametrize(
     ("task", "names"),
     [
-        ("add", [*PLAIN, "parallel", "mirrored"]),
-        ("add-many", PLAIN),
+        ("add", [*PLAIN, "running-sums", "parallel", "mirrored"]),
+        ("add-many", [*PLAIN, "running-sums"]),
         ("subtract", PLAIN),
         ("multiply", [*PLAIN, "partial-products", "parallel", "mirrored"]),
         ("divide", [*PLAIN, "long-division", "parallel", "mirrored"]),
@@ -70,6 +71,9 @@ def test_every_task_can_be_written_in_some_named_format() -> None:
         (LongDivisionFormatConfig(), TASKS["multiply"], "it writes // and % only"),
         (LongDivisionFormatConfig(), TASKS["five-operations"], "it writes // and % only"),
         (LongDivisionFormatConfig(), SortingConfig(), "it writes // and % only"),
+        (RunningSumsFormatConfig(), TASKS["subtract"], "it writes + only"),
+        (RunningSumsFormatConfig(), ArithmeticConfig(operations=("*", "+")), "it writes + only"),
+        (RunningSumsFormatConfig(), SortingConfig(), "it writes + only"),
         (PartialProductsFormatConfig(), TASKS["add"], "it writes * only"),
         (PartialProductsFormatConfig(), ArithmeticConfig(operations=("*", "+")),
          "it writes * only"),
@@ -116,7 +120,7 @@ def test_what_a_format_can_write_has_no_obstacle(format: FormatConfig, task: Tas
         ("long-division", "multiply", "it writes // and % only", "reversed",
          [*PLAIN[1:], "partial-products", "parallel", "mirrored"]),
         ("carry-trace", "add", "it writes operands of at most 3 digits", "reversed",
-         [*PLAIN[1:], "parallel", "mirrored"]),
+         [*PLAIN[1:], "running-sums", "parallel", "mirrored"]),
         ("parallel", "subtract", "it has no room for a sign", "reversed", PLAIN[1:]),
         ("residues", "five-operations", "it writes sums modulo a number", "reversed",
          [*PLAIN[1:], "carry-trace"]),
@@ -225,8 +229,8 @@ def test_a_carry_beyond_two_characters_is_refused(width: int) -> None:
 def test_names_stand_for_different_formats() -> None:
     assert len(set(FORMATS.values())) == len(FORMATS)
     assert {format.kind for format in FORMATS.values()} == {
-        "plain", "carry-trace", "long-division", "partial-products", "labels", "parallel",
-        "residues",
+        "plain", "carry-trace", "running-sums", "long-division", "partial-products", "labels",
+        "parallel", "residues",
     }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from abacist.formats.config import (
     PartialProductsFormatConfig,
     PlainFormatConfig,
     ResiduesFormatConfig,
+    RunningSumsFormatConfig,
 )
 from abacist.tasks.config import (
     TASKS,
@@ -52,6 +53,8 @@ PAIRS = {
         Pair("no end", THREE, PlainFormatConfig(end="none", start_token=False, **FIXED)),
         Pair("residue digits", ModularAdditionConfig(), FORMATS["zero-padded"]),
         Pair("carry-trace", MIXED, CarryTraceFormatConfig()),
+        Pair("running-sums", TASKS["add-many"], RunningSumsFormatConfig(start_token=False)),
+        Pair("running-sums, start", TASKS["add-many"], RunningSumsFormatConfig()),
         Pair("long-division", DIVISIONS, LongDivisionFormatConfig(start_token=False)),
         Pair("long-division, start", DIVISIONS, LongDivisionFormatConfig()),
         Pair("partial-products", TASKS["multiply"], PartialProductsFormatConfig(start_token=False)),
@@ -96,6 +99,11 @@ PAIRS = {
         ("carry-trace", "  0- 999=-900900900000000000", "-999"),
         ("carry-trace", "123+  45=+812634100000000099", "168"),  # a wrong trace, a right answer
         ("carry-trace", "  0*   0=+000000000000000000", "0"),
+        ("running-sums", "21+43+65=64;201<end>", "102"),
+        ("running-sums", "21+43=64<end>", "46"),
+        ("running-sums", "0+0+0=0;0<end>", "0"),
+        ("running-sums", "21+43+65=99;201<end>", "102"),  # a wrong row, a right answer
+        ("running-sums, start", "<start>21+43+65=64;201<end>", "102"),
         ("long-division", "7//3=70:040+110+289-2<end>", "2"),
         ("long-division", "7%3=70:040+110+289-21<end>", "1"),
         ("long-division", "7//3=00:000+100+200+300-3<end>", "3"),  # wrong rows, a right form
@@ -260,6 +268,22 @@ MALFORMED: dict[str, dict[str, list[str]]] = {
         "no end": ["<start>7//3=70:040+110+289-2"],
         "too many steps": ["<start>7//3=70:040+110+289-210:089-0<end>"],
         "start in a row": ["<start>7//3=7<start>:040+110+289-2<end>"],
+    },
+    "running-sums": {
+        "no end": ["21+43+65=64;201", "21+43+65=64;", "21+43+65="],
+        "nothing": ["21+43+65=<end>", "21+43=<end>", "21+43=<end>64<end>"],
+        "missing separator": ["21+43+65=64201<end>"],
+        "an empty row": ["21+43+65=64;<end>", "21+43+65=;201<end>", "21+43+65+1=64;;301<end>"],
+        "too few rows": ["21+43+65=64<end>", "21+43+65=201<end>"],
+        "too many rows": ["21+43=64;64<end>", "21+43+65=64;201;201<end>"],
+        "leading zero": ["21+43=640<end>", "21+43+65=640;201<end>", "21+43+65=64;2010<end>"],
+        "no digits": ["21+43+65=6+4;201<end>", "21+43+65=64;2=01<end>", "21+43==64<end>"],
+        "no equals sign": ["21+4364<end>"],
+        "no operator": ["21=12<end>"],
+    },
+    "running-sums, start": {
+        "too few rows": ["<start>21+43+65=64<end>"],
+        "start in a row": ["<start>21+43=6<start>4<end>"],
     },
     "partial-products": {
         "no end": ["32*54=511,301", "32*54=511,301,"],

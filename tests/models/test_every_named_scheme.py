@@ -118,11 +118,15 @@ ONLY_DIFFERENCES = {
 }
 TOLD_MORE = [name for name in SCHEME_NAMES if name not in ONLY_DIFFERENCES]
 IDS = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]])
-HERE = Coordinates(torch.arange(8).unsqueeze(0), torch.tensor([[1, 2, 3, 1, 2, 3, 1, 2]]))
+HERE = Coordinates(
+    torch.arange(8).unsqueeze(0),
+    torch.tensor([[1, 2, 3, 1, 2, 3, 1, 2]]),
+    torch.tensor([[1, 1, 1, 2, 2, 2, 3, 3]]),
+)
 
 
 def moved(shift: int) -> Coordinates:
-    return Coordinates(HERE.index + shift, HERE.place + shift)
+    return Coordinates(HERE.index + shift, HERE.place + shift, HERE.row + shift)
 
 
 @pytest.mark.parametrize("schemes", ONLY_DIFFERENCES.values(), ids=ONLY_DIFFERENCES.keys())

@@ -307,8 +307,8 @@ RECIPE_REFUSALS = {
         "--format parallel, or --model.direction causal",
     ),
     "rows in a format without": (
-        {"model.positions.0.coordinate": "row"},
-        "the plain format gives tokens no row",
+        {"format": "mirrored", "model.direction": "both", "model.positions.0.coordinate": "row"},
+        "the parallel format gives tokens no row",
         "--model.positions.0.coordinate place",
     ),
     "steps in a format without, in the second scheme": (

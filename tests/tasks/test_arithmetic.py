@@ -34,6 +34,16 @@ def test_column_rule_is_addition_with_a_carry_in_every_case() -> None:
     ]
 
 
+def test_the_column_rule_of_differences_borrows_in_every_case() -> None:
+    rule = Arithmetic(ArithmeticConfig(operations=("-",))).column_rule()
+    cases = [(borrow, a, b) for borrow in range(2) for a in range(10) for b in range(10)]
+    cases_n = torch.tensor(cases)
+    digit, state = rule.step(cases_n[:, 0], cases_n[:, 1:])
+    expected = [divmod(a - b - borrow, 10) for borrow, a, b in cases]
+    assert list(zip((-state).tolist(), digit.tolist(), strict=True)) == expected
+    assert rule.left_over == "sign"
+
+
 def test_lengths_are_drawn_from_every_pair_within_the_training_range_equally() -> None:
     task = Arithmetic(ArithmeticConfig(min_digits=2, max_digits=4))
     lengths = task.draw_shapes(9_000, torch.Generator().manual_seed(0)).lengths_BN

@@ -1,8 +1,13 @@
 """`abacist prove`: certify that a model is right on problems of every length."""
 
 import json
+from typing import TYPE_CHECKING
 
-from abacist.cli.arguments import Parser
+from abacist.cli.arguments import Parser, whole_number
+
+if TYPE_CHECKING:
+    from abacist.evaluation.certificate import Certificate
+    from abacist.runs.run import Run
 
 
 def run(arguments: list[str]) -> int:
@@ -13,15 +18,30 @@ def run(arguments: list[str]) -> int:
         "every length, or a problem that the model gets wrong.",
     )
     parser.add_run()
+    parser.add_argument(
+        "--max-minutes",
+        type=whole_number(1),
+        default=60,
+        metavar="N",
+        help="give up as soon as it is known that more would be needed (default: 60)",
+    )
     parser.add_json()
     parsed = parser.parse(arguments)
 
     from abacist.cli import show
     from abacist.runs.run import load
 
-    certificate = load(parsed.run).prove()
+    certificate = proved(load(parsed.run), parsed.max_minutes)
     if parsed.json:
         print(json.dumps(certificate.to_json()))
     else:
         show.console().print(show.certificate(certificate), soft_wrap=True)
     return 0 if certificate.certified else 1
+
+
+def proved(trained: "Run", max_minutes: float = 60) -> "Certificate":
+    """Certify a run with progress shown."""
+    from abacist.cli.progress import Ticker
+
+    with Ticker("proving") as ticker:
+        return trained.prove(max_minutes, ticker.update)

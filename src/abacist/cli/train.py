@@ -252,10 +252,11 @@ def _observed(recipe: Recipe, path: Path, track: str | None, carry_out) -> "Run 
 
 def _evaluate(as_json: bool, trained: "Run") -> int:
     from abacist.cli import show
+    from abacist.cli.prove import proved
     from abacist.cli.score import scored
 
     card = scored(trained)
-    certificate = trained.prove()
+    certificate = proved(trained)
     if as_json:
         _announce(
             True, trained, {"scorecard": card.to_json(), "certificate": certificate.to_json()}

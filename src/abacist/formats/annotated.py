@@ -4,6 +4,7 @@ The line of `12+34=` in the reversed format:
 
     token    <start>  2   1   +   4   3   =   6   4  <end>
     place      -2     1   2  -1   1   2   0   1   2    3
+    row        -2     1   1  -1   2   2   3   3   3    3
     field    start   a   a  op   b   b  =  answer … answer
     target                                    x   x    x
 """

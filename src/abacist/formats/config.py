@@ -20,7 +20,7 @@ class PlainFormatConfig:
     """Operands, `=`, answer: `<start>21+43=64<end>` for 12+34=46, or any other order, padding, spacing."""
 
     kind: ClassVar = "plain"
-    coordinates: ClassVar = ("index", "place")
+    coordinates: ClassVar = ("index", "row", "place")
 
     start_token: bool = True
     """Write a first token that stands in every column, so that windowed attention can see it."""
@@ -92,6 +92,22 @@ class CarryTraceFormatConfig:
         if task.longest_operand > self.operand_width:
             return f"it writes operands of at most {self.operand_width} digits"
         return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningSumsFormatConfig:
+    """Sums of many numbers by one addition after the other: `<start>21+43+65=64;201<end>`."""
+
+    kind: ClassVar = "running-sums"
+    coordinates: ClassVar = ("index", "row", "place")
+
+    start_token: bool = True
+    """Write a first token that stands in every column and row."""
+
+    def obstacle(self, task: TaskConfig) -> str | None:
+        """Why this format cannot write a task; None if it can."""
+        adds = isinstance(task, ArithmeticConfig) and task.operations == ("+",)
+        return None if adds else "it writes + only"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +194,7 @@ class ResiduesFormatConfig:
 FormatConfig = (
     PlainFormatConfig
     | CarryTraceFormatConfig
+    | RunningSumsFormatConfig
     | LongDivisionFormatConfig
     | PartialProductsFormatConfig
     | LabelsFormatConfig
@@ -208,6 +225,7 @@ FORMATS: dict[str, FormatConfig] = {
         start_token=False, operand_order="usual", answer_order="usual", spaces="random"
     ),
     "carry-trace": CarryTraceFormatConfig(),
+    "running-sums": RunningSumsFormatConfig(),
     "long-division": LongDivisionFormatConfig(),
     "partial-products": PartialProductsFormatConfig(),
     "labels": LabelsFormatConfig(),

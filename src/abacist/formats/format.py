@@ -16,6 +16,7 @@ from abacist.formats.config import (
     ParallelFormatConfig,
     PartialProductsFormatConfig,
     PlainFormatConfig,
+    RunningSumsFormatConfig,
     check_writes,
 )
 from abacist.formats.labels import LabelsFormat
@@ -24,6 +25,7 @@ from abacist.formats.parallel import ParallelFormat
 from abacist.formats.partial_products import PartialProductsFormat
 from abacist.formats.plain import PlainFormat
 from abacist.formats.residues import ResiduesFormat
+from abacist.formats.running_sums import RunningSumsFormat
 from abacist.tasks.config import TaskConfig
 from abacist.tasks.problems import Answer, Problems
 from abacist.vocabulary import Vocabulary
@@ -80,6 +82,8 @@ def build_format(config: FormatConfig, task: TaskConfig) -> Format:
         return PlainFormat(config, task)
     if isinstance(config, CarryTraceFormatConfig):
         return CarryTraceFormat(config, task)
+    if isinstance(config, RunningSumsFormatConfig):
+        return RunningSumsFormat(config, task)
     if isinstance(config, LongDivisionFormatConfig):
         return LongDivisionFormat(config, task)
     if isinstance(config, PartialProductsFormatConfig):

@@ -76,11 +76,6 @@ class PlainFormat:
         padded = (config.operand_padding, config.answer_padding) == ("fixed", "fixed")
         return "constant" if padded and self._most_operands == 2 else "shape"
 
-    @property
-    def is_reversed_and_unpadded(self) -> bool:
-        """Whether a digit's column follows from the tokens before it alone, with nothing between."""
-        return self.config == PlainFormatConfig(start_token=self.config.start_token)
-
     def write(
         self, problems: Problems, answer: Answer, generator: torch.Generator | None = None
     ) -> AnnotatedTokens:
@@ -276,10 +271,16 @@ class PlainFormat:
                 width = self._answer_widths_of(field, place).unsqueeze(1).int()
                 place = torch.where(answering, (width + 1 - place).clamp(min=0), place)
         place.masked_fill_(is_operator, NO_PLACE).masked_fill_(is_equals, ANCHOR)
+        # Numbers stand under each other: the operands, then the answer with its `=`.
+        row = is_operator.cumsum(dim=1, dtype=torch.int32) + 1
+        row += answering | is_equals
+        row.masked_fill_(is_operator, NO_PLACE)
         if is_start is not None:
             place.masked_fill_(is_start, EVERYWHERE)
+            row.masked_fill_(is_start, EVERYWHERE)
         if is_space is not None:
             place.masked_fill_(is_space, NO_PLACE)
+            row.masked_fill_(is_space, NO_PLACE)
         if sign_first:
             place.masked_fill_(is_sign, NO_PLACE)
         target = answering
@@ -291,7 +292,7 @@ class PlainFormat:
                 padding |= is_padding.cumsum(dim=1, dtype=torch.int32) > 0
             field.masked_fill_(padding, int(Field.PADDING))
             target = answering & ~padding
-        return AnnotatedTokens(ids, place, field, target)
+        return AnnotatedTokens(ids, place, field, target, row=row)
 
     def _answer_widths(self, lines: AnnotatedTokens) -> Tensor:
         return self._answer_widths_of(lines.field, lines.place)

@@ -128,6 +128,10 @@ _FIRE = PositionScheme(encoding="fire", coordinate="index")
 
 POSITIONS: dict[str, tuple[PositionScheme, ...]] = {
     "place-relative": (PositionScheme(encoding="relative", coordinate="place", window=(0, 1)),),
+    "place-row-relative": (
+        PositionScheme(encoding="relative", coordinate="place", window=(0, 1)),
+        PositionScheme(encoding="relative", coordinate="row", window=(-2, 0)),
+    ),
     "place-relative-soft": (
         PositionScheme(encoding="relative", coordinate="place", max_distance=2),
     ),

@@ -1,6 +1,6 @@
 """Reach: which tokens can influence a logit."""
 
-from abacist.models.config import ModelConfig
+from abacist.models.config import CoordinateName, ModelConfig
 
 
 def obstacle_to_finite_reach(config: ModelConfig) -> str | None:
@@ -23,22 +23,36 @@ def obstacle_to_finite_reach(config: ModelConfig) -> str | None:
                 f"its {scheme.encoding} encoding tells every token its absolute "
                 f"{scheme.coordinate}, so no finite set of cases covers all lengths. {remedy}"
             )
+        if scheme.encoding == "rotary" and scheme.coordinate != "index":
+            return (
+                f"its rotary encoding turns a token by its absolute {scheme.coordinate} and leaves "
+                f"those that have none, such as the start token, as they are. {remedy}"
+            )
         if scheme.coordinate == "index":
             return (
                 f"its {scheme.encoding} encoding counts tokens of the line, whose distances grow "
                 f"with the numbers. {remedy}"
             )
-    if not any(scheme.window for scheme in config.positions):
+    if reach_over(config, "place") is None:
         return (
-            "none of its position schemes has a window, so every token sees the whole line. "
-            f"{remedy}"
+            "none of its position schemes has a window of places, so every token sees the whole "
+            f"line. {remedy}"
         )
     return None
 
 
-def reach_in_places(config: ModelConfig) -> tuple[int, int]:
-    """How many places below and above a token's own can influence it through all layers."""
-    windows = [scheme.window for scheme in config.positions if scheme.window is not None]
-    low, high = max(w[0] for w in windows), min(w[1] for w in windows)
+def reach_over(config: ModelConfig, coordinate: CoordinateName) -> tuple[int, int] | None:
+    """How far below and above a token's own coordinate can influence it through all layers.
+
+    None where no position scheme has a window over that coordinate.
+    """
+    windows = [
+        scheme.window
+        for scheme in config.positions
+        if scheme.window is not None and scheme.coordinate == coordinate
+    ]
+    if not windows:
+        return None
+    low, high = max(low for low, _ in windows), min(high for _, high in windows)
     depth = config.num_layers * config.recurrences
     return -low * depth, high * depth

@@ -20,6 +20,8 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
     "looped-abacus-8x2": published.looped_abacus_8x2,
     "looped-abacus-16x1": published.looped_abacus_16x1,
     "looped-abacus-small": published.looped_abacus_small,
+    "add-many": addition.add_many,
+    "subtract": addition.subtract,
 }
 """Every recipe by name; the default comes first."""
 

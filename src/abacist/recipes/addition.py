@@ -1,4 +1,4 @@
-"""Recipes that add."""
+"""Recipes that add and subtract."""
 
 from dataclasses import replace
 
@@ -61,4 +61,45 @@ def add_tiny() -> Recipe:
             validate_every=1_000,
             checkpoint_every=1_000,
         ),
+    )
+
+
+def add_many() -> Recipe:
+    """Adds two or more numbers, however many, each of every length, certified.
+
+    Cost: 13,756 parameters, about 40 seconds of training on one core.
+    Promise: certified in every seed of results/add-many.json.
+
+    Trained on 2 to 10 numbers of at most 5 digits, written as one addition after the other. A
+    line has fifty tokens to predict, so a few lines make a batch.
+    """
+    base = add()
+    return replace(
+        base,
+        name="add-many",
+        task=ArithmeticConfig(max_operands=10, max_digits=5),
+        format=FORMATS["running-sums"],
+        model=replace(base.model, positions=POSITIONS["place-row-relative"]),
+        training=replace(base.training, num_steps=1_000, batch_size=16, validate_every=500),
+        evaluation=EvaluationConfig(longest=20),
+    )
+
+
+def subtract() -> Recipe:
+    """Subtracts numbers of every length, also where the result is below 0, certified.
+
+    Cost: 13,692 parameters, about 35 seconds of training on one core.
+    Promise: certified in every seed of results/subtract.json.
+
+    A result below 0 is written as its ten's complement: the first digit of `-22` depends on which
+    number is larger, and so on digits arbitrarily far away; that of `78-` on nothing but its column.
+    """
+    base = add()
+    return replace(
+        base,
+        name="subtract",
+        task=ArithmeticConfig(operations=("-",), max_digits=10),
+        format=FORMATS["complement"],
+        model=replace(base.model, positions=POSITIONS["place-row-relative"]),
+        training=replace(base.training, num_steps=2_000),
     )

@@ -9,6 +9,7 @@ import copy
 import json
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from abacist import files
 from abacist.configuration import from_json, override
 from abacist.devices import find_device
 from abacist.errors import CheckpointError, ConfigurationError, RunError
-from abacist.evaluation.certificate import Certificate, prove
+from abacist.evaluation.certificate import MAX_MINUTES, Certificate, prove
 from abacist.evaluation.scorecard import DEFAULT_SUITES, Scorecard, score
 from abacist.evaluation.solving import Solution, solve
 from abacist.evaluation.suite import Progress, Subject
@@ -34,9 +35,16 @@ class Run:
     """One training and its outcome."""
 
     def __init__(
-        self, directory: RunDirectory, recipe: Recipe, seed: int, model: Transformer
+        self,
+        directory: RunDirectory,
+        recipe: Recipe,
+        seed: int,
+        model: Transformer,
+        step: int | None = None,
     ) -> None:
+        """`step` is that of the checkpoint which the weights are from; None for the last."""
         self.directory, self.recipe, self.seed, self.model = directory, recipe, seed, model
+        self.step = recipe.training.num_steps if step is None else step
         self.task, self.format = build_problems(recipe)
 
     @property
@@ -77,9 +85,20 @@ class Run:
         keep = scores.Keeper(self.directory)
         return score(subject, suites, on_progress, keep.store)
 
-    def prove(self) -> Certificate:
-        """Check every neighbourhood and keep the certificate in the run's directory."""
-        certificate = prove(copy.deepcopy(self.model).cpu(), self.task, self.format)
+    def prove(
+        self,
+        max_minutes: float = MAX_MINUTES,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> Certificate:
+        """Check every neighbourhood and keep the certificate in the run's directory.
+
+        Gives up, saying so, as soon as it is known that more than `max_minutes` would be needed.
+        `on_progress` is told how many of all cases have been checked.
+        """
+        certificate = prove(
+            copy.deepcopy(self.model).cpu(), self.task, self.format, max_minutes, on_progress
+        )
+        certificate = replace(certificate, step=self.step)
         files.write_json(self.directory.certificate, certificate.to_json())
         return certificate
 
@@ -105,7 +124,7 @@ def load(path: str | Path, device: str = "cpu") -> Run:
             f"{found.path} is trained for {progress.step} of {recipe.training.num_steps} steps",
             stacklevel=2,
         )
-    return Run(found, recipe, record["seed"], model.to(where).eval())
+    return Run(found, recipe, record["seed"], model.to(where).eval(), progress.step)
 
 
 def read_recipe(found: RunDirectory) -> tuple[Recipe, dict[str, Any]]:

@@ -139,7 +139,7 @@ def _carry_out(
     # Records made after the checkpoint are made again.
     kept = [record for record in directory.read_metrics() if record["step"] <= begin.step]
     directory.write_metrics(kept)
-    train(
+    progress = train(
         model,
         optimizer,
         _batches(run.task, run.format, recipe, seed, device),
@@ -150,6 +150,7 @@ def _carry_out(
         begin,
     )
     optimizer.adopt_average()
+    run.step = progress.step
     model.eval()
     return run
 

@@ -130,18 +130,24 @@ class Arithmetic:
         return space if space.is_countable else None
 
     def column_rule(self) -> ColumnRule | None:
-        """Digit = (a + b + … + carry) mod 10, and the next carry is what is left over.
+        """Sums and differences as machines that read columns; None for other operations.
 
-        None for other operations than the sum of a fixed number of operands.
+        Digit = (a + b + … + carry) mod 10, and what is left over is carried. Likewise
+        (a - b - borrow) mod 10: a borrow left over above all columns means that the answer is
+        below 0 and that its ten's complement is written.
         """
-        if self.operations != ("+",) or self.config.min_operands < self.config.max_operands:
-            return None
 
-        def step(state_n: Tensor, digits_nN: Tensor) -> tuple[Tensor, Tensor]:
+        def add(state_n: Tensor, digits_nN: Tensor) -> tuple[Tensor, Tensor]:
             total = digits_nN.sum(dim=1) + state_n
             return total % 10, total // 10
 
-        return ColumnRule(num_operands=self.config.max_operands, step=step)
+        def subtract(state_n: Tensor, digits_nN: Tensor) -> tuple[Tensor, Tensor]:
+            difference = digits_nN[:, 0] - digits_nN[:, 1] - state_n
+            return difference % 10, (difference < 0).long()
+
+        if self.operations == ("+",):
+            return ColumnRule(add)
+        return ColumnRule(subtract, left_over="sign") if self.operations == ("-",) else None
 
     def parse(self, expressions: list[str], max_digits: int = 100_000) -> Problems:
         """Problems from what a person typed, such as `12 + 34`; leading zeros are dropped.

@@ -7,7 +7,7 @@ digits of a column near each other.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from torch import Tensor
 
@@ -23,9 +23,11 @@ class ColumnStep(Protocol):
 class ColumnRule:
     """A task as a machine that reads columns from the least significant one upwards.
 
-    The answer has a digit in every column in which an operand has one, and beyond them as long
-    as the state is not 0. State 0 is the initial one: nothing is carried.
+    The answer has a digit in every column in which an operand has one. State 0 is the initial one:
+    nothing is carried.
     """
 
-    num_operands: int
     step: ColumnStep
+    """For any number of operands."""
+    left_over: Literal["digits", "sign"] = "digits"
+    """What a state other than 0 is worth above all operands: further digits until it is 0, or one sign."""

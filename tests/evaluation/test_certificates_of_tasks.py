@@ -1,0 +1,168 @@
+"""Certificates beyond the sum of two: differences, and sums of any count.
+
+Most of these tests replace the model by a table of right answers, made from the listing: it is as
+good as any training could make it, and one entry of it can be made wrong.
+"""
+
+import pytest
+import torch
+from torch import Tensor
+
+import abacist
+from abacist.configuration import override
+from abacist.evaluation import certificate, reaches, sheets
+from abacist.evaluation.certificate import Certificate, prove
+from abacist.models.transformer import Transformer
+from abacist.recipes import find
+from abacist.runs.run import build_model, build_problems
+
+TINY = {"model.width": 8, "model.mlp_width": 8}
+
+
+def proof_of(recipe_name: str, settings: dict[str, object]) -> Certificate:
+    """What is said of an untrained model."""
+    recipe = override(find(recipe_name), TINY | settings)
+    task, format = build_problems(recipe)
+    torch.manual_seed(0)
+    return prove(build_model(recipe), task, format)
+
+
+class Table:
+    """Right answers by the contents of a reach, in the place of a model's logits."""
+
+    def __init__(self, recipe_name: str) -> None:
+        self.recipe = override(find(recipe_name), TINY)
+        self.task, self.format = build_problems(self.recipe)
+        torch.manual_seed(0)
+        self.model = build_model(self.recipe).eval()
+        self.sheet = sheets.make_sheet(self.task, self.format, self.recipe.model)
+        self.groups = reaches.listings(self.model, self.sheet, 1e9)
+        self.right: dict[tuple[bytes, tuple[int, ...]], int] = {}
+        for group in self.groups:
+            for part, _ in reaches.contents(group, self.sheet.rule):
+                for listing in part:
+                    key = listing.choices.pattern.key
+                    for ids, target in zip(
+                        listing.ids.tolist(), listing.target.tolist(), strict=True
+                    ):
+                        self.right[key, tuple(ids)] = target
+
+    def logits(
+        self, model: Transformer, pattern: reaches.Pattern, ids: Tensor, path: str = "dense"
+    ) -> Tensor:
+        target = torch.tensor([self.right[pattern.key, tuple(row)] for row in ids.tolist()])
+        return 10.0 * torch.nn.functional.one_hot(target, len(self.format.vocabulary)).double()
+
+    def prove(self, monkeypatch: pytest.MonkeyPatch) -> Certificate:
+        monkeypatch.setattr(certificate, "_logits", self.logits)
+        monkeypatch.setattr(certificate, "_locality_error", lambda *_: 0.0)
+        return prove(self.model, self.task, self.format)
+
+
+@pytest.fixture(scope="module", params=["add", "subtract", "add-many"])
+def table(request: pytest.FixtureRequest) -> Table:
+    return Table(request.param)
+
+
+CLAIMS = {
+    "add": "adds all pairs of non-negative integers of every length.",
+    "subtract": "subtracts all pairs of non-negative integers of every length.",
+    "add-many": "adds any two or more non-negative integers, however many, of every length.",
+}
+
+
+def test_a_model_that_is_right_in_every_reach_is_certified(table, monkeypatch):
+    outcome = table.prove(monkeypatch)
+    assert outcome.certified
+    assert outcome.reason == CLAIMS[table.recipe.name]
+    assert outcome.neighbourhoods == len(table.right)
+    assert outcome.smallest_margin == 10
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_one_wrong_case_of_all_is_found_and_completed_to_a_problem(table, number, monkeypatch):
+    chance = torch.Generator().manual_seed(number)
+    places = list(table.right)
+    place = places[int(torch.randint(len(places), (1,), generator=chance))]
+    right = table.right[place]
+    monkeypatch.setitem(table.right, place, (right + 1) % 10)
+    outcome = table.prove(monkeypatch)
+    assert not outcome.certified
+    assert outcome.wrong == 1
+    assert outcome.smallest_margin == -10
+    found = outcome.counterexample
+    evaluated = eval(found.problem)  # digits and one sign, written by ourselves
+    assert found.expected == str(evaluated)
+
+
+@pytest.mark.parametrize("recipe_name", ["subtract", "add-many"])
+def test_a_model_that_has_not_finished_learning_is_refuted_with_a_problem_it_gets_wrong(
+    recipe_name, tmp_path
+):
+    settings = {
+        "training.num_steps": 60,
+        "training.warmup_steps": 10,
+        "task.max_digits": 3,
+        "training.validation_problems": 20,
+    }
+    run = abacist.train(
+        recipe_name, out=tmp_path / recipe_name, settings=settings, threads=1, seed=0
+    )
+    outcome = run.prove()
+    assert not outcome.certified
+    assert outcome.wrong > 0
+    assert not outcome.counterexample.correct
+    assert run.solve(outcome.counterexample.problem)[0].answer == outcome.counterexample.answer
+
+
+@pytest.mark.parametrize(
+    ("recipe_name", "settings"),
+    [
+        ("subtract", {"model.positions.0.window": "0,0"}),
+        ("subtract", {"model.positions.1.window": "-1,0"}),
+        ("add-many", {"model.positions.0.window": "0,0"}),
+        ("add-many", {"model.positions.1.window": "-1,0"}),
+    ],
+    ids=str,
+)
+def test_a_window_too_narrow_for_the_task_is_refused(recipe_name, settings):
+    outcome = proof_of(recipe_name, settings)
+    assert not outcome.certified
+    assert "too narrow" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("recipe_name", "settings", "reason"),
+    [
+        ("subtract", {"model.positions": "place-relative"}, "told the place of a digit and not its row"),
+        ("subtract", {"format": "reversed"}, "which number is larger"),
+        ("subtract", {"format": "usual"}, "Train with --format complement"),
+        ("add", {"format": "usual"}, "Train with --format reversed"),
+        ("add", {"format": "complement"}, "Train with --format reversed"),
+        ("add", {"task": "multiply"}, "sums and differences so far; this model multiplies"),
+        ("add-many", {"model.num_layers": 2}, "no more than the two rows above"),
+        ("add-many", {"model.positions": "place-relative"}, "no more than the two rows above"),
+        ("add-many", {"model.positions.1.window": "-3,0"}, "no more than the two rows above"),
+        ("add-many", {"model.positions.1.window": "-2,1"}, "no more than the two rows above"),
+        ("add-many", {"model.positions.0.window": "none"}, "window of places"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_cannot_be_proved_is_said_with_what_to_change(recipe_name, settings, reason):
+    outcome = proof_of(recipe_name, settings)
+    assert not outcome.certified
+    assert outcome.neighbourhoods == 0
+    assert reason in outcome.reason
+
+
+def test_a_long_line_that_shows_an_unlisted_reach_is_not_passed_over(table):
+    with pytest.raises(sheets.NotProvable, match="was not listed"):
+        certificate._locality_error(table.model.double(), table.sheet, [])
+    table.model.float()
+
+
+def test_logits_in_long_lines_are_those_of_the_reach_alone(table):
+    listed = [group[0].pattern for group in table.groups]
+    with torch.no_grad():
+        assert certificate._locality_error(table.model.double(), table.sheet, listed) < 1e-11
+    table.model.float()
