@@ -296,3 +296,11 @@ def test_a_large_batch_is_done_in_parts_with_the_same_gradient(monkeypatch):
     assert len(step_module._parts(model, lines, None)) > 5
     assert weights[0][0] == pytest.approx(weights[1][0], rel=1e-12)
     torch.testing.assert_close(weights[0][1], weights[1][1], rtol=1e-9, atol=1e-9)
+
+
+def test_a_torn_line_of_the_metrics_is_left_out_and_said_so(untrained):
+    whole = untrained.directory.read_metrics()
+    with open(untrained.directory.metrics, "a") as file:
+        file.write('{"step": 25, "loss": 1.')
+    with pytest.warns(UserWarning, match=r"metrics\.jsonl is damaged from line 4 on"):
+        assert untrained.directory.read_metrics() == whole

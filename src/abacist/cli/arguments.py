@@ -46,6 +46,12 @@ class Parser(argparse.ArgumentParser):
             "run", metavar="RUN", help="a run directory, or latest for the newest one under runs/"
         )
 
+    def add_device(self) -> None:
+        """The option of commands that let a model calculate."""
+        self.add_argument(
+            "--device", default="auto", metavar="NAME", help="cpu, cuda, mps or auto (the default)"
+        )
+
     def add_json(self) -> None:
         """The option of commands whose output other programs read."""
         self.add_argument("--json", action="store_true", help="print JSON and nothing else")

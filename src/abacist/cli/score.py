@@ -25,7 +25,7 @@ def run(arguments: list[str]) -> int:
     from abacist.cli import show
     from abacist.runs.run import load
 
-    trained = load(parsed.run)
+    trained = load(parsed.run, parsed.device)
     suites = _default() if parsed.suite is None else parsed.suite.split(",")
     card = scored(trained, suites, changes)
     if parsed.json:
@@ -81,6 +81,7 @@ def _default() -> list[str]:
 def _parser() -> Parser:
     parser = Parser("score", "Score a trained model by one suite or many.")
     parser.add_run()
+    parser.add_device()
     parser.add_argument(
         "--suite",
         metavar="NAME[,NAME…]",

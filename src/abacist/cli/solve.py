@@ -14,6 +14,7 @@ def run(arguments: list[str]) -> int:
         "solve", "Let a trained model solve problems, token by token, and check its answers."
     )
     parser.add_run()
+    parser.add_device()
     parser.add_argument(
         "problems",
         nargs="*",
@@ -29,7 +30,7 @@ def run(arguments: list[str]) -> int:
     from abacist.cli.progress import Ticker
     from abacist.runs.run import load
 
-    trained = load(parsed.run)
+    trained = load(parsed.run, parsed.device)
     with Ticker("solving") as ticker:
 
         def report(solved: int, written: int) -> None:

@@ -58,7 +58,9 @@ def _parser() -> Parser:
         help="seeds trained side by side (default: a processor each)",
     )
     parser.add_argument(
-        "--device", default=None, metavar="NAME", help="cpu, cuda, mps or auto (the default)"
+        "--device",
+        metavar="NAME",
+        help="cpu, cuda, mps or auto (default: auto; that of a resumed run)",
     )
     parser.add_argument(
         "--track",
@@ -295,8 +297,8 @@ def _announce(as_json: bool, trained: "Run", results: dict[str, object]) -> None
     from abacist.cli import show
 
     path = str(trained.path)
+    records = trained.directory.read_metrics()
     if as_json:
-        records = trained.directory.read_metrics()
         data = {
             "run": path,
             "recipe": trained.recipe.name,
@@ -307,7 +309,11 @@ def _announce(as_json: bool, trained: "Run", results: dict[str, object]) -> None
         }
         print(json.dumps(data | results))
         return
+    from abacist.reports.figures import draw_training
+
+    draw_training({trained.recipe.name: records}, trained.directory.training_picture)
     print(f"\nThe run is in {path}")
+    print(f"Loss and exact match by step, drawn: {path}/{trained.directory.training_picture.name}")
     if trained.directory.lengths_picture.exists():
         print(f"Exact match by length, drawn: {path}/{trained.directory.lengths_picture.name}")
     print("Next:")

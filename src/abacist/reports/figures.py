@@ -102,6 +102,36 @@ def draw_grid(details: Mapping[str, Any], path: Path) -> None:
     _save(figure, path)
 
 
+def draw_training(records: Mapping[str, Sequence[Row]], path: Path) -> None:
+    """Loss and exact match on validation by step, a curve for each run, from lines of `metrics.jsonl`."""
+    figure = _figure((8, 5.2))
+    losses, matches = figure.subplots(2, 1, sharex=True)
+    for (name, lines), (_, colour) in zip(records.items(), itertools.cycle(_STYLES), strict=False):
+        steps = [line["step"] for line in lines]
+        losses.plot(steps, [line["loss"] for line in lines], color=colour, label=name)
+        right = [line["exact_match"] for line in lines]
+        bounds = [exact["interval"] or (0.0, 1.0) for exact in right]
+        matches.plot(steps, [100 * (exact["value"] or 0.0) for exact in right], color=colour)
+        matches.fill_between(
+            steps,
+            [100 * low for low, _ in bounds],
+            [100 * high for _, high in bounds],
+            color=colour,
+            alpha=0.2,
+            linewidth=0,
+        )
+    losses.set_yscale("log")
+    losses.set_ylabel("loss, nats a token")
+    losses.legend(frameon=False)
+    matches.set_ylim(-3, 103)
+    matches.set_ylabel("exact match, % of validation\n(band: 95% Wilson interval)")
+    matches.set_xlabel("step")
+    for axes in (losses, matches):
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+    _save(figure, path)
+
+
 def draw_histograms(histograms: Mapping[str, Mapping[int, int]], path: Path) -> None:
     """Counts side by side, a panel for each name, as a PNG."""
     figure = _figure((4 * len(histograms), 3.2))

@@ -2,7 +2,7 @@
 
 runs/add-20261121-153012/
   run.json            recipe with every setting, seed, versions, machine, threads
-  metrics.jsonl       one record a line
+  metrics.jsonl       one record a line, training.png drawn from it
   checkpoints/        step-001500/ …
   embeddings/         step-000100.safetensors …, where they are recorded
   scorecard.json      the evaluation; failures.jsonl beside it, lengths.png and grid.png drawn from it
@@ -11,6 +11,7 @@ runs/add-20261121-153012/
 
 import json
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,10 @@ class RunDirectory:
         return self.path / "grid.png"
 
     @property
+    def training_picture(self) -> Path:
+        return self.path / "training.png"
+
+    @property
     def certificate(self) -> Path:
         return self.path / "certificate.json"
 
@@ -75,14 +80,18 @@ class RunDirectory:
         ]
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """All whole records; a last line torn by a crash is left out."""
+        """All whole records. Warns where a line torn by a crash is left out, and all behind it."""
         if not self.metrics.exists():
             return []
         records = []
-        for line in self.metrics.read_text().splitlines():
+        for number, line in enumerate(self.metrics.read_text().splitlines(), start=1):
             try:
                 records.append(json.loads(line))
             except ValueError:
+                warnings.warn(
+                    f"{self.metrics} is damaged from line {number} on, which is left out.",
+                    stacklevel=2,
+                )
                 break
         return records
 
