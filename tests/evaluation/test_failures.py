@@ -65,3 +65,11 @@ def test_a_model_without_failures_has_nothing_in_common():
     tally.add(Problems.from_integers([(1, 2), (99, 1)]), torch.tensor([True, True]))
     assert tally.common() == []
     assert tally.failures == 0
+
+
+def test_problems_without_a_measure_are_left_out_of_it():
+    task = build_task(TASKS["five-operations"])
+    tally = Tally(task)
+    products = Problems.from_integers([(2, 3)] * 6, "*")
+    tally.add(products, torch.zeros(6, dtype=torch.bool))
+    assert tally.common() == []

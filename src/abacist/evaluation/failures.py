@@ -131,6 +131,8 @@ class Tally:
         found = []
         for name, counts in self._counts.items():
             total, failed = counts.sum(dim=1).tolist()
+            if not failed:
+                continue
             ranges = groups(counts.shape[1] - 1) if name != "operation" else _each(counts.shape[1])
             for low, high in ranges:
                 expected, count = counts[:, low : high + 1].sum(dim=1).tolist()

@@ -22,6 +22,9 @@ from abacist.tasks.problems import Problems
 _KEPT_AT_ONCE = 20
 """So many failures of one batch are kept, so that all of a suite's batches have their share."""
 
+_MOST_STEPS = {True: 12_000, False: 1_000}
+"""Tokens that models with a window, and without, may write for one suite's failures, one after the other."""
+
 
 class Judge:
     """One for each run of a suite."""
@@ -30,6 +33,7 @@ class Judge:
         self.subject = subject
         self.failures: list[Failure] = []
         self.tally = Tally(subject.task)
+        self._steps_left = _MOST_STEPS[subject.model.is_windowed]
 
     def verdicts(
         self,
@@ -87,12 +91,18 @@ class Judge:
     def _keep(
         self, who: Subject, problems: Problems, verdicts: Verdicts, places: Tensor, row: str
     ) -> None:
-        """Let the model write out its answers to the first problems it got wrong."""
+        """Let the model write out its answers to the first problems it got wrong.
+
+        Those whose answers would take too long to write are left out.
+        """
         room = min(_KEPT_AT_ONCE, MAX_FAILURES - len(self.failures))
-        rows = (~verdicts.correct).nonzero().squeeze(1)[:room]
+        rows = (~verdicts.correct).nonzero().squeeze(1)[: 10 * room]
+        lengths_B = who.format.target_lengths(problems[rows])
+        rows = rows[lengths_B <= self._steps_left][:room]
         if not len(rows):
             return
         wrong = problems[rows]
+        self._steps_left -= int(who.format.target_lengths(wrong).max())
         chains = carry_chains(who.task, wrong)
         prompts = who.format.prompt(wrong)
         lengths = prompts.lengths.tolist()

@@ -67,7 +67,7 @@ def with_recurrences(model: Transformer, count: int) -> Transformer:
     config = replace(model.config, recurrences=count)
     looped = Transformer(config, model.embedding.num_embeddings)
     looped.load_state_dict(model.state_dict(), assign=True)
-    return looped.eval()
+    return looped.to(model.device).eval()
 
 
 def _longest(subject: Subject) -> int:
