@@ -18,6 +18,8 @@ from abacist.formats.config import (
     CarryTraceFormatConfig,
     LabelsFormatConfig,
     LongDivisionFormatConfig,
+    LongMultiplicationFormatConfig,
+    NonRestoringDivisionFormatConfig,
     ParallelFormatConfig,
     PartialProductsFormatConfig,
     PlainFormatConfig,
@@ -58,6 +60,20 @@ PAIRS = [
          PartialProductsFormatConfig(start_token=False)),
         ("multiply 9 by 1 partial-products",
          ArithmeticConfig(operations=("*",), operand_digits=(9, 1)), PartialProductsFormatConfig()),
+        ("multiply 9 by 1 long-multiplication",
+         ArithmeticConfig(operations=("*",), operand_digits=(9, 1)),
+         LongMultiplicationFormatConfig()),
+        ("multiply 1 by 9 long-multiplication, no start",
+         ArithmeticConfig(operations=("*",), operand_digits=(1, 9)),
+         LongMultiplicationFormatConfig(start_token=False)),
+        ("divisions non-restoring", DIVISIONS, NonRestoringDivisionFormatConfig()),
+        ("modulo non-restoring, no start", replace(DIVISIONS, operations=("%",)),
+         NonRestoringDivisionFormatConfig(start_token=False)),
+        ("divide 9 by 2 non-restoring",
+         ArithmeticConfig(operations=("//",), operand_digits=(9, 2)),
+         NonRestoringDivisionFormatConfig()),
+        ("modulo 2 by 9 non-restoring", ArithmeticConfig(operations=("%",), operand_digits=(2, 9)),
+         NonRestoringDivisionFormatConfig()),
         ("mixed parallel", replace(MIXED, operations=("+", "*", "%")), ParallelFormatConfig()),
         ("mixed mirrored", replace(MIXED, operations=("+", "*", "%")),
          ParallelFormatConfig(mirrored=True)),
@@ -491,7 +507,11 @@ COLUMNS = [
     for pair in PAIRS + SOME_PLAIN_PAIRS
     if not isinstance(
         pair.format_config,
-        LongDivisionFormatConfig | PartialProductsFormatConfig | ResiduesFormatConfig,
+        LongDivisionFormatConfig
+        | NonRestoringDivisionFormatConfig
+        | PartialProductsFormatConfig
+        | LongMultiplicationFormatConfig
+        | ResiduesFormatConfig,
     )
 ]
 

@@ -10,6 +10,8 @@ from abacist.formats.config import (
     FormatConfig,
     LabelsFormatConfig,
     LongDivisionFormatConfig,
+    LongMultiplicationFormatConfig,
+    NonRestoringDivisionFormatConfig,
     ParallelFormatConfig,
     PartialProductsFormatConfig,
     PlainFormatConfig,
@@ -37,9 +39,9 @@ PLAIN = ["reversed", "usual", "complement", "zero-padded", "coupled", "spaced", 
         ("add", [*PLAIN, "parallel", "mirrored"]),
         ("add-many", PLAIN),
         ("subtract", PLAIN),
-        ("multiply", [*PLAIN, "partial-products", "parallel", "mirrored"]),
-        ("divide", [*PLAIN, "long-division", "parallel", "mirrored"]),
-        ("modulo", [*PLAIN, "long-division", "parallel", "mirrored"]),
+        ("multiply", [*PLAIN, "partial-products", "long-multiplication", "parallel", "mirrored"]),
+        ("divide", [*PLAIN, "long-division", "non-restoring-division", "parallel", "mirrored"]),
+        ("modulo", [*PLAIN, "long-division", "non-restoring-division", "parallel", "mirrored"]),
         ("five-operations", [*PLAIN, "carry-trace"]),
         ("sort", ["labels"]),
         ("add-modulo", [*PLAIN, "residues"]),
@@ -70,6 +72,8 @@ def test_every_task_can_be_written_in_some_named_format() -> None:
         (LongDivisionFormatConfig(), TASKS["multiply"], "it writes // and % only"),
         (LongDivisionFormatConfig(), TASKS["five-operations"], "it writes // and % only"),
         (LongDivisionFormatConfig(), SortingConfig(), "it writes // and % only"),
+        (NonRestoringDivisionFormatConfig(), TASKS["multiply"], "it writes // and % only"),
+        (LongMultiplicationFormatConfig(), TASKS["divide"], "it writes * only"),
         (PartialProductsFormatConfig(), TASKS["add"], "it writes * only"),
         (PartialProductsFormatConfig(), ArithmeticConfig(operations=("*", "+")),
          "it writes * only"),
@@ -98,6 +102,7 @@ def test_a_format_says_what_keeps_it_from_writing_a_task(
         (CarryTraceFormatConfig(operand_width=9), ArithmeticConfig(max_digits=9)),
         (CarryTraceFormatConfig(), ArithmeticConfig(operand_digits=(3, 1))),
         (LongDivisionFormatConfig(), ArithmeticConfig(operations=("%", "//"))),
+        (NonRestoringDivisionFormatConfig(), ArithmeticConfig(operations=("%", "//"))),
         (ParallelFormatConfig(), ArithmeticConfig(operations=("+", "*", "//", "%"))),
         (PlainFormatConfig(), ArithmeticConfig(max_operands=25)),
     ],
@@ -114,7 +119,7 @@ def test_what_a_format_can_write_has_no_obstacle(format: FormatConfig, task: Tas
         ("carry-trace", "sort", "it writes calculations with two operands", "labels", []),
         ("reversed", "sort", "it writes calculations", "labels", []),
         ("long-division", "multiply", "it writes // and % only", "reversed",
-         [*PLAIN[1:], "partial-products", "parallel", "mirrored"]),
+         [*PLAIN[1:], "partial-products", "long-multiplication", "parallel", "mirrored"]),
         ("carry-trace", "add", "it writes operands of at most 3 digits", "reversed",
          [*PLAIN[1:], "parallel", "mirrored"]),
         ("parallel", "subtract", "it has no room for a sign", "reversed", PLAIN[1:]),
@@ -225,8 +230,8 @@ def test_a_carry_beyond_two_characters_is_refused(width: int) -> None:
 def test_names_stand_for_different_formats() -> None:
     assert len(set(FORMATS.values())) == len(FORMATS)
     assert {format.kind for format in FORMATS.values()} == {
-        "plain", "carry-trace", "long-division", "partial-products", "labels", "parallel",
-        "residues",
+        "plain", "carry-trace", "long-division", "non-restoring-division", "partial-products",
+        "long-multiplication", "labels", "parallel", "residues",
     }  # fmt: skip
 
 

@@ -126,9 +126,15 @@ def _windowed(
     columns_GQS: Tensor,
     dropout: float,
 ) -> Tensor:
-    columns_QSG = columns_GQS.permute(1, 2, 0)
-    line = torch.arange(query_QBHK.shape[1], device=columns_GQS.device)
-    keys, values = key_TBHK[columns_QSG, line], value_TBHK[columns_QSG, line]
+    if len(columns_GQS) == 1:
+        # All lines see alike: whole slices are copied, and their gradients added.
+        shared = columns_GQS.flatten()
+        shape = (*columns_GQS.shape[1:], *key_TBHK.shape[1:])
+        keys, values = (x.index_select(0, shared).view(shape) for x in (key_TBHK, value_TBHK))
+    else:
+        columns_QSG = columns_GQS.permute(1, 2, 0)
+        line = torch.arange(query_QBHK.shape[1], device=columns_GQS.device)
+        keys, values = key_TBHK[columns_QSG, line], value_TBHK[columns_QSG, line]
     scores = (query_QBHK.unsqueeze(1) * keys).sum(dim=-1)
     pattern = (scores + bias_GQSH.permute(1, 2, 0, 3)).softmax(dim=1)
     if dropout:
