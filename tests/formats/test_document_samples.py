@@ -596,18 +596,18 @@ def test_digits_of_a_non_restoring_division_stand_in_column_row_and_step() -> No
     assert found[:18] == [
         ("<start>", every, every, every),
         # One leading digit is row 0; two are brought down, in steps of their columns.
-        ("6", 3, 0, 6), ("0", 1, every, 4), ("4", 1, every, 2),
+        ("6", 3, 0, 6), ("0", 0, every, 4), ("4", 0, every, 2),
         ("%", 6, every, every), ("3", 4, every, every), ("1", 2, every, every),
         ("=", ANCHOR, ANCHOR, ANCHOR),
-        ("-0", every, 1, every), (":", 1, 2, 3), ("9'", 3, 2, 4), ("2", 5, 2, 6), ("0", 7, 2, 8),
+        ("-0", every, 1, every), (":", 0, 2, 3), ("9'", 3, 2, 4), ("2", 5, 2, 6), ("0", 7, 2, 8),
         ("-1", every, 3, every), (":", 1, 4, 3), ("8", 3, 4, 4), ("9'", 5, 4, 6), ("9'", 7, 4, 8),
     ]  # fmt: skip
     # The divisor went in once: the next row has moved by one.
     assert found[18:23] == [
-        ("+9", every, 5, every), (":", 1, 6, 1), ("5", 3, 6, 2), ("1'", 5, 6, 4), ("0'", 7, 6, 6),
+        ("+9", every, 5, every), (":", 0, 6, 1), ("5", 3, 6, 2), ("1'", 5, 6, 4), ("0'", 7, 6, 6),
     ]  # fmt: skip
     # In the end no digit is left to be brought down.
-    assert found[-3:] == [("-0", every, 7, every), (":", 2, 8, 1), ("<end>", 3, 8, 2)]
+    assert found[-3:] == [("-0", every, 7, every), (":", 1, 8, 1), ("<end>", 3, 8, 2)]
 
 
 # Sorting ---------------------------------------------------------------------------------------

@@ -6,10 +6,11 @@ from typing import ClassVar, Literal
 from abacist.errors import ConfigurationError, check_between
 from abacist.tasks.config import ArithmeticConfig, ModularAdditionConfig, SortingConfig, TaskConfig
 
-Layout = Literal["constant", "shape", "free"]
+Layout = Literal["constant", "shape", "similar", "free"]
 """Which lines have their tokens in the same places, as far as the shorter of them goes.
 
-All of them, those of one shape, or none in particular.
+All of them, those of one shape, or none in particular; `similar` are none in particular either, but
+those of one shape are about as long.
 """
 Order = Literal["reversed", "usual"]
 Padding = Literal["none", "longest", "fixed"]

@@ -31,8 +31,9 @@ just these together in one layer of windows (-2, 0) over rows and (0, 2) over pl
 * The divisor's digit i stands at place 2i, between the digits i - 1 and i of every row and step;
   the operator stands where it would have another digit.
 * What is done in row j stands at row 2j - 1, in every place and step: its own row alone sees it.
-* The colon stands before the row's first digit, at place 1, where it sees the digit to be brought
-  down, which stands at place 1 of its step in every row. When none is left it stands at place 2.
+* The colon stands before the row's first digit. Where the row begins a step, it stands at place 0
+  and sees the digit that is brought down, which stands there in every row of its step; elsewhere at
+  place 1, and sees the digit above. When no digit is left it stands there as well.
 * The leading digits of the dividend, one fewer than the divisor has, are row 0.
 """
 
@@ -57,7 +58,7 @@ _MOST_ROWS = 10
 class NonRestoringDivisionFormat(JoinedFormat):
     """Writes, annotates and reads divisions."""
 
-    layout: Layout = "free"
+    layout: Layout = "similar"
 
     def __init__(self, config: NonRestoringDivisionFormatConfig, task: TaskConfig) -> None:
         assert isinstance(task, ArithmeticConfig)
@@ -102,7 +103,7 @@ class NonRestoringDivisionFormat(JoinedFormat):
         # The prompt: the dividend, of which the leading digits are row 0, and the divisor.
         column = operator_at - index
         leads = column > num_steps
-        place = torch.where(leads, 2 * (column - num_steps) + 1, 1)
+        place = torch.where(leads, 2 * (column - num_steps) + 1, 0)
         row = torch.where(leads, 0, EVERYWHERE)
         step = 2 * column
         second = index >= operator_at
@@ -127,7 +128,9 @@ class NonRestoringDivisionFormat(JoinedFormat):
         columns_left = (num_steps - 1 - done_before).clamp(min=0)
         digit = within - 1
         is_colon = digit == 0
-        work_place = torch.where(is_colon & over, 2, 2 * digit + 1)
+        ended = torch.nn.functional.pad(ends_step, (2, 0))[:, :length]
+        begins_step = is_colon & ((work_row == 0) | ended) & ~over
+        work_place = 2 * digit + 1 - begins_step.int()
         work_step = 2 * (digit + columns_left) + is_colon.int()
         says_what = within == 0
         work_place.masked_fill_(says_what, EVERYWHERE)
