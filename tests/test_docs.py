@@ -31,6 +31,16 @@ def test_tables_in_the_readme_are_those_of_the_committed_records():
     assert benchmark.with_tables(README) == README
 
 
+def test_tables_by_length_in_the_readme_are_those_of_the_committed_records():
+    specification = importlib.util.spec_from_file_location(
+        "long_recipes", ROOT / "benchmarks" / "long_recipes.py"
+    )
+    benchmark = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(benchmark)
+    assert "<!-- lengths of results/multiply.json -->" in README
+    assert benchmark.with_tables(README) == README
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document):
     for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):

@@ -4,12 +4,13 @@ import inspect
 from collections.abc import Callable
 
 from abacist.errors import ConfigurationError, nearest
-from abacist.recipes import addition
+from abacist.recipes import addition, multiplication
 from abacist.recipes.recipe import Recipe
 
 RECIPES: dict[str, Callable[[], Recipe]] = {
     "add": addition.add,
     "add-tiny": addition.add_tiny,
+    "multiply": multiplication.multiply,
 }
 """Every recipe by name; the default comes first."""
 
