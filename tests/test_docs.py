@@ -36,6 +36,16 @@ def test_tables_in_the_readme_are_those_of_the_committed_records():
     assert benchmark.with_tables(README) == README
 
 
+def test_tables_by_length_in_the_readme_are_those_of_the_committed_records():
+    specification = importlib.util.spec_from_file_location(
+        "long_recipes", ROOT / "benchmarks" / "long_recipes.py"
+    )
+    benchmark = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(benchmark)
+    assert "<!-- lengths of results/multiply.json -->" in README
+    assert benchmark.with_tables(README) == README
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document):
     for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
@@ -126,7 +136,9 @@ def test_the_example_of_a_task_has_the_answer_given(name):
         ("carry-trace", TASKS["five-operations"], "123*45"),
         ("running-sums", TASKS["add-many"], "12+34+56"),
         ("long-division", TASKS["divide"], "97//8"),
+        ("non-restoring-division", TASKS["divide"], "7//3"),
         ("partial-products", TASKS["multiply"], "23*45"),
+        ("long-multiplication", TASKS["multiply"], "23*45"),
         ("labels", TASKS["sort"], "a:821,b:9"),
         ("parallel", TASKS["add"], "123+45"),
         ("mirrored", ArithmeticConfig(max_digits=3), "12+34"),

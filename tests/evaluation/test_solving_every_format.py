@@ -23,6 +23,8 @@ CASES = [
     ("carry-trace", TASKS["five-operations"]),
     ("long-division", ArithmeticConfig(operations=("//", "%"), max_digits=2)),
     ("running-sums", ArithmeticConfig(max_operands=4, max_digits=2)),
+    ("non-restoring-division", ArithmeticConfig(operations=("//", "%"), max_digits=2)),
+    ("long-multiplication", ArithmeticConfig(operations=("*",), max_digits=2)),
     ("partial-products", ArithmeticConfig(operations=("*",), max_digits=2)),
     ("labels", SortingConfig(max_numbers=3, max_digits=2)),
     ("residues", ModularAdditionConfig(modulus=5)),

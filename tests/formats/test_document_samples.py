@@ -13,6 +13,8 @@ from abacist.formats.config import (
     CarryTraceFormatConfig,
     LabelsFormatConfig,
     LongDivisionFormatConfig,
+    LongMultiplicationFormatConfig,
+    NonRestoringDivisionFormatConfig,
     ParallelFormatConfig,
     PartialProductsFormatConfig,
     PlainFormatConfig,
@@ -515,6 +517,169 @@ def test_digits_of_partial_products_stand_in_column_and_row() -> None:
         ("3", 1, 2, answer), ("0", 2, 2, answer), ("1", 3, 2, answer),
         ("<end>", 0, 3, answer),
     ]  # fmt: skip
+
+
+# Long multiplication ---------------------------------------------------------------------------
+
+CELLS = Pair("", TASKS["multiply"], LongMultiplicationFormatConfig())
+
+
+@pytest.mark.parametrize(
+    ("typed", "rows"),
+    [
+        # 3 × 5 = 15; 1 + 2 × 5 = 11: 115. Then 3 × 4 + 1 = 13; 1 + 2 × 4 + 1 = 10: 103.
+        ("23*45", "⁰[15]5¹[10]1¹1 ⁰[12]3¹[8]0¹1"),
+        ("7*8", "⁰[56]6⁵5"),
+        ("0*0", "⁰[0]0⁰0"),
+        ("7*100", "⁰[0]0⁰0 ⁰[0]0⁰0 ⁰[7]7⁰0"),
+        # 81; 8 + 81 = 89: 891. Then 81 + 9 = 90; 9 + 81 + 8 = 98: 980.
+        ("99*99", "⁰[81]1⁸[81]9⁸8 ⁰[81]0⁹[81]8⁹9"),
+    ],
+)
+def test_a_long_multiplication_by_hand(typed: str, rows: str) -> None:
+    prompt = "*".join(number[::-1] for number in typed.split("*"))
+    assert CELLS.typed(typed) == [f"<start>{prompt}={rows.replace(' ', '')}<end>"]
+
+
+def long_multiplication(a: int, b: int) -> str:
+    """The notation in plain Python, cell by cell."""
+    line, above = f"{str(a)[::-1]}*{str(b)[::-1]}=", [0] * (len(str(a)) + 2)
+    for multiplier in map(int, str(b)[::-1]):
+        carry, written = 0, []
+        for column, digit in enumerate(map(int, str(a)[::-1])):
+            line += "⁰¹²³⁴⁵⁶⁷⁸⁹"[carry]
+            carry, rest = divmod(carry + digit * multiplier + above[column + 1], 10)
+            line += f"[{digit * multiplier}]{rest}"
+            written.append(rest)
+        line += f"{'⁰¹²³⁴⁵⁶⁷⁸⁹'[carry]}{carry}"
+        above = [*written, carry, 0]
+    return line
+
+
+def test_long_multiplications_are_those_of_plain_python() -> None:
+    chance = random.Random(0)
+    rows = [
+        (chance.randrange(10 ** chance.randint(1, 7)), chance.randrange(10 ** chance.randint(1, 7)))
+        for _ in range(300)
+    ]
+    rows += [(7**50, 3**70), (10**40 - 1, 10**30 - 1), (10**60, 3)]
+    expected = [f"<start>{long_multiplication(a, b)}<end>" for a, b in rows]
+    assert CELLS.typed(*(f"{a}*{b}" for a, b in rows)) == expected
+
+
+def test_cells_of_a_multiplication_stand_in_column_and_row() -> None:
+    lines = CELLS.write(CELLS.task.parse(["23*45"]))
+    tokens = [CELLS.format.vocabulary.tokens[i] for i in lines.ids[0].tolist()]
+    columns = [getattr(lines, name)[0].tolist() for name in ("place", "row", "field")]
+    every, none, scratch, answer = EVERYWHERE, NO_PLACE, Field.SCRATCH, Field.ANSWER
+    assert list(zip(tokens, *columns, strict=True)) == [
+        ("<start>", every, every, Field.START),
+        ("3", 2, every, Field.OPERAND),
+        ("2", 4, every, Field.OPERAND),
+        ("*", none, none, Field.OPERATOR),
+        ("5", every, 1, Field.OPERAND + 1),
+        ("4", every, 3, Field.OPERAND + 1),
+        ("=", 0, 0, Field.EQUALS),
+        ("⁰", 2, 2, scratch), ("[15]", 2, 2, scratch), ("5", 1, 3, answer),
+        ("¹", 4, 2, scratch), ("[10]", 4, 2, scratch), ("1", 3, 3, scratch),
+        ("¹", 6, 2, scratch), ("1", 5, 3, scratch),
+        ("⁰", 2, 4, scratch), ("[12]", 2, 4, scratch), ("3", 1, 5, answer),
+        ("¹", 4, 4, scratch), ("[8]", 4, 4, scratch), ("0", 3, 5, answer),
+        ("¹", 6, 4, scratch), ("1", 5, 5, answer),
+        ("<end>", 2, 6, answer),
+    ]  # fmt: skip
+
+
+# Non-restoring division ------------------------------------------------------------------------
+
+SIGNED = Pair("", of("//", "%"), NonRestoringDivisionFormatConfig())
+
+
+@pytest.mark.parametrize(
+    ("typed", "rows"),
+    [
+        # 4, 1, -2 is 98: 2; and back to 1.
+        ("7//3", "-0:40 -1:10 -2:8'9' +9:1'0'"),
+        # 9 - 8 = 1, -7 is 93: 1. Then -63 + 8 = -55 is 45, … -7, 1: 2.
+        ("97//8", "-0:10 -1:3'9' +9:5'4 +8:3'5 +7:1'6 +6:96 +5:7'7 +4:5'8 +3:3'9 +2:1'0'"),
+        # A divisor longer than the dividend: 5 - 12 = -7 is 993, and back to 5.
+        ("5%12", "-0:39'9' +9:50'0'"),
+        ("0//1", "-0:9'9' +9:0'0'"),
+        # 10 - 10 = 0, -10 is 990: 1. Then -100 + 10 = -90 is 910, … 0: 0.
+        ("100//10", "-0:000 -1:09'9' +9:019 +8:029 +7:039 +6:049 +5:059 +4:069 +3:079 +2:089 "
+                    "+1:099 +0:00'0'"),
+    ],
+)  # fmt: skip
+def test_a_non_restoring_division_by_hand(typed: str, rows: str) -> None:
+    assert SIGNED.typed(typed) == [f"<start>{typed}={rows.replace(' ', '')}-0:<end>"]
+
+
+def non_restoring_division(a: int, operation: str, b: int) -> str:
+    """The notation in plain Python, row by row."""
+    width = len(str(b)) + 1
+    line, num_steps = f"{a}{operation}{b}=", max(1, len(str(a)) - len(str(b)) + 1)
+    left, rest, above = 0, str(a), str(a)[: len(str(a)) - num_steps]
+    left, rest = int(above or "0"), rest[len(above) :]
+
+    def row(sign: int, count: int) -> str:
+        nonlocal left
+        text, flow, value = f"{'-+'[sign > 0]}{count}:", 0, left % 10**width
+        for column in range(width):
+            digit, other = value // 10**column % 10, b // 10**column % 10
+            total = digit + sign * (other + flow)
+            flow = int(not 0 <= total <= 9)
+            text += str(total % 10) + "'" * flow
+        left += sign * b
+        return text
+
+    for step, digit in enumerate(rest):
+        left, sign = 10 * left + int(digit), 1 if step % 2 else -1
+        count = 0 if sign < 0 else 9
+        while True:
+            line += row(sign, count)
+            count -= sign
+            if (left < 0) == (sign < 0):
+                break
+    return line + (row(1, 9) if left < 0 else "") + "-0:"
+
+
+@pytest.mark.parametrize("operation", ["//", "%"])
+def test_non_restoring_divisions_are_those_of_plain_python(operation: str) -> None:
+    chance = random.Random(0)
+    rows = [
+        (
+            chance.randrange(10 ** chance.randint(1, 9)),
+            chance.randrange(1, 10 ** chance.randint(1, 6)),
+        )
+        for _ in range(300)
+    ]
+    rows += [(7**40, 3**30), (7**40 - 1, 7**20), (10**30 - 1, 1), (3, 10**20)]
+    expected = [f"<start>{non_restoring_division(a, operation, b)}<end>" for a, b in rows]
+    assert SIGNED.typed(*(f"{a}{operation}{b}" for a, b in rows)) == expected
+
+
+def test_digits_of_a_non_restoring_division_stand_in_column_row_and_step() -> None:
+    lines = SIGNED.write(SIGNED.task.parse(["604%31"]))
+    tokens = [SIGNED.format.vocabulary.tokens[i] for i in lines.ids[0].tolist()]
+    names = ("place", "row", "step")
+    columns = [getattr(lines, name)[0].tolist() for name in names]
+    every = EVERYWHERE
+    found = list(zip(tokens, *columns, strict=True))
+    assert found[:18] == [
+        ("<start>", every, every, every),
+        # One leading digit is row 0; two are brought down, in steps of their columns.
+        ("6", 3, 0, 6), ("0", 0, every, 4), ("4", 0, every, 2),
+        ("%", 6, every, every), ("3", 4, every, every), ("1", 2, every, every),
+        ("=", ANCHOR, ANCHOR, ANCHOR),
+        ("-0", every, 1, every), (":", 0, 2, 3), ("9'", 3, 2, 4), ("2", 5, 2, 6), ("0", 7, 2, 8),
+        ("-1", every, 3, every), (":", 1, 4, 3), ("8", 3, 4, 4), ("9'", 5, 4, 6), ("9'", 7, 4, 8),
+    ]  # fmt: skip
+    # The divisor went in once: the next row has moved by one.
+    assert found[18:23] == [
+        ("+9", every, 5, every), (":", 0, 6, 1), ("5", 3, 6, 2), ("1'", 5, 6, 4), ("0'", 7, 6, 6),
+    ]  # fmt: skip
+    # In the end no digit is left to be brought down.
+    assert found[-3:] == [("-0", every, 7, every), (":", 1, 8, 1), ("<end>", 3, 8, 2)]
 
 
 # Sorting ---------------------------------------------------------------------------------------

@@ -18,6 +18,8 @@ from abacist.formats.config import (
     CarryTraceFormatConfig,
     LabelsFormatConfig,
     LongDivisionFormatConfig,
+    LongMultiplicationFormatConfig,
+    NonRestoringDivisionFormatConfig,
     ParallelFormatConfig,
     PartialProductsFormatConfig,
     PlainFormatConfig,
@@ -62,6 +64,20 @@ PAIRS = [
         ("add 2 running-sums, no start", TASKS["add"], RunningSumsFormatConfig(start_token=False)),
         ("add 25 running-sums", ArithmeticConfig(min_operands=3, max_operands=25, max_digits=3),
          RunningSumsFormatConfig()),
+        ("multiply 9 by 1 long-multiplication",
+         ArithmeticConfig(operations=("*",), operand_digits=(9, 1)),
+         LongMultiplicationFormatConfig()),
+        ("multiply 1 by 9 long-multiplication, no start",
+         ArithmeticConfig(operations=("*",), operand_digits=(1, 9)),
+         LongMultiplicationFormatConfig(start_token=False)),
+        ("divisions non-restoring", DIVISIONS, NonRestoringDivisionFormatConfig()),
+        ("modulo non-restoring, no start", replace(DIVISIONS, operations=("%",)),
+         NonRestoringDivisionFormatConfig(start_token=False)),
+        ("divide 9 by 2 non-restoring",
+         ArithmeticConfig(operations=("//",), operand_digits=(9, 2)),
+         NonRestoringDivisionFormatConfig()),
+        ("modulo 2 by 9 non-restoring", ArithmeticConfig(operations=("%",), operand_digits=(2, 9)),
+         NonRestoringDivisionFormatConfig()),
         ("mixed parallel", replace(MIXED, operations=("+", "*", "%")), ParallelFormatConfig()),
         ("mixed mirrored", replace(MIXED, operations=("+", "*", "%")),
          ParallelFormatConfig(mirrored=True)),
@@ -496,7 +512,11 @@ COLUMNS = [
     for pair in PAIRS + SOME_PLAIN_PAIRS
     if not isinstance(
         pair.format_config,
-        LongDivisionFormatConfig | PartialProductsFormatConfig | ResiduesFormatConfig,
+        LongDivisionFormatConfig
+        | NonRestoringDivisionFormatConfig
+        | PartialProductsFormatConfig
+        | LongMultiplicationFormatConfig
+        | ResiduesFormatConfig,
     )
 ]
 
@@ -574,7 +594,7 @@ def test_lines_of_a_constant_layout_share_one_row_of_coordinates(pair: Pair) -> 
     assert_lines_lie_alike(pair.write(pair.draw(100)))
 
 
-@pairs(pair for pair in PAIRS + SOME_PLAIN_PAIRS if pair.format.layout != "free")
+@pairs(pair for pair in PAIRS + SOME_PLAIN_PAIRS if pair.format.layout in ("constant", "shape"))
 def test_lines_of_one_shape_share_one_row_of_coordinates(pair: Pair) -> None:
     for seed in range(4):
         assert_lines_lie_alike(pair.write(pair.draw(20, seed, alike=20)))

@@ -10,6 +10,8 @@ from abacist.formats.config import (
     FormatConfig,
     LabelsFormatConfig,
     LongDivisionFormatConfig,
+    LongMultiplicationFormatConfig,
+    NonRestoringDivisionFormatConfig,
     ParallelFormatConfig,
     PartialProductsFormatConfig,
     PlainFormatConfig,
@@ -38,9 +40,9 @@ PLAIN = ["reversed", "usual", "complement", "zero-padded", "coupled", "spaced", 
         ("add", [*PLAIN, "running-sums", "parallel", "mirrored"]),
         ("add-many", [*PLAIN, "running-sums"]),
         ("subtract", PLAIN),
-        ("multiply", [*PLAIN, "partial-products", "parallel", "mirrored"]),
-        ("divide", [*PLAIN, "long-division", "parallel", "mirrored"]),
-        ("modulo", [*PLAIN, "long-division", "parallel", "mirrored"]),
+        ("multiply", [*PLAIN, "partial-products", "long-multiplication", "parallel", "mirrored"]),
+        ("divide", [*PLAIN, "long-division", "non-restoring-division", "parallel", "mirrored"]),
+        ("modulo", [*PLAIN, "long-division", "non-restoring-division", "parallel", "mirrored"]),
         ("five-operations", [*PLAIN, "carry-trace"]),
         ("sort", ["labels"]),
         ("add-modulo", [*PLAIN, "residues"]),
@@ -74,6 +76,8 @@ def test_every_task_can_be_written_in_some_named_format() -> None:
         (RunningSumsFormatConfig(), TASKS["subtract"], "it writes + only"),
         (RunningSumsFormatConfig(), ArithmeticConfig(operations=("*", "+")), "it writes + only"),
         (RunningSumsFormatConfig(), SortingConfig(), "it writes + only"),
+        (NonRestoringDivisionFormatConfig(), TASKS["multiply"], "it writes // and % only"),
+        (LongMultiplicationFormatConfig(), TASKS["divide"], "it writes * only"),
         (PartialProductsFormatConfig(), TASKS["add"], "it writes * only"),
         (PartialProductsFormatConfig(), ArithmeticConfig(operations=("*", "+")),
          "it writes * only"),
@@ -102,6 +106,7 @@ def test_a_format_says_what_keeps_it_from_writing_a_task(
         (CarryTraceFormatConfig(operand_width=9), ArithmeticConfig(max_digits=9)),
         (CarryTraceFormatConfig(), ArithmeticConfig(operand_digits=(3, 1))),
         (LongDivisionFormatConfig(), ArithmeticConfig(operations=("%", "//"))),
+        (NonRestoringDivisionFormatConfig(), ArithmeticConfig(operations=("%", "//"))),
         (ParallelFormatConfig(), ArithmeticConfig(operations=("+", "*", "//", "%"))),
         (PlainFormatConfig(), ArithmeticConfig(max_operands=25)),
     ],
@@ -118,7 +123,7 @@ def test_what_a_format_can_write_has_no_obstacle(format: FormatConfig, task: Tas
         ("carry-trace", "sort", "it writes calculations with two operands", "labels", []),
         ("reversed", "sort", "it writes calculations", "labels", []),
         ("long-division", "multiply", "it writes // and % only", "reversed",
-         [*PLAIN[1:], "partial-products", "parallel", "mirrored"]),
+         [*PLAIN[1:], "partial-products", "long-multiplication", "parallel", "mirrored"]),
         ("carry-trace", "add", "it writes operands of at most 3 digits", "reversed",
          [*PLAIN[1:], "running-sums", "parallel", "mirrored"]),
         ("parallel", "subtract", "it has no room for a sign", "reversed", PLAIN[1:]),
@@ -229,8 +234,8 @@ def test_a_carry_beyond_two_characters_is_refused(width: int) -> None:
 def test_names_stand_for_different_formats() -> None:
     assert len(set(FORMATS.values())) == len(FORMATS)
     assert {format.kind for format in FORMATS.values()} == {
-        "plain", "carry-trace", "running-sums", "long-division", "partial-products", "labels",
-        "parallel", "residues",
+        "plain", "carry-trace", "running-sums", "long-division", "non-restoring-division",
+        "partial-products", "long-multiplication", "labels", "parallel", "residues",
     }  # fmt: skip
 
 

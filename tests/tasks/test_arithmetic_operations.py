@@ -174,14 +174,14 @@ def test_lengths_of_answers_are_those_of_their_digits() -> None:
 
 
 @each_operation
-@pytest.mark.parametrize("sampling", ["lengths", "values"])
+@pytest.mark.parametrize("sampling", ["lengths", "nines", "values"])
 def test_drawn_operands_have_the_lengths_of_their_shapes(operation: str, sampling: str) -> None:
     problems = draw(task_of(operation, sampling=sampling, max_digits=4), 1_000)
     written = [[len(str(operand)) for operand in row] for row in operands(problems)]
     assert written == problems.lengths_BN.tolist()
 
 
-@pytest.mark.parametrize("sampling", ["lengths", "values"])
+@pytest.mark.parametrize("sampling", ["lengths", "nines", "values"])
 @pytest.mark.parametrize("max_digits", [1, 3])
 @pytest.mark.parametrize("operations", [("//",), ("%",), ALL], ids="".join)
 def test_a_divisor_is_never_zero(
@@ -560,3 +560,12 @@ def test_only_sums_and_differences_have_a_column_rule(operations: tuple[str, ...
     assert task_of(*operations).column_rule() is None
     assert ADD.column_rule() is not None
     assert task_of("-").column_rule() is not None
+
+
+def test_half_of_the_problems_are_rich_in_nines() -> None:
+    task = task_of("*", min_digits=20, max_digits=20, sampling="nines")
+    nines = (draw(task, 2_000).digits_BNW == 9).float().mean(dim=(1, 2))
+    rich = nines > 0.3
+    assert 0.45 < float(rich.float().mean()) < 0.55
+    assert 0.5 < float(nines[rich].mean()) < 0.6
+    assert 0.05 < float(nines[~rich].mean()) < 0.15

@@ -2,9 +2,10 @@
 
 Problems are drawn afresh for ever, or come from a fixed set in a new order each epoch. Where a
 format lays lines of one shape out alike, all problems of a batch have one shape, so nothing is
-padded and one row of coordinates serves the whole batch. Batches are made in blocks of many steps,
-which keeps the cost of small tensor operations off the training loop. A block is a function of the
-seed and its number alone: a resumed run reads the very same problems without any saved state.
+padded and one row of coordinates serves the whole batch; where it makes them about as long, little
+is padded. Batches are made in blocks of many steps, which keeps the cost of small tensor operations
+off the training loop. A block is a function of the seed and its number alone: a resumed run reads
+the very same problems without any saved state.
 """
 
 import bisect
@@ -115,7 +116,7 @@ class TrainingStream:
         return lines, widths.tolist()
 
     def _draw(self, generator: torch.Generator) -> Problems:
-        if self.format.layout == "shape":
+        if self.format.layout in ("shape", "similar"):
             shapes = self.task.draw_shapes(_STEPS_PER_BLOCK, generator)
             shapes = shapes.repeat_each(self.batch_size)
         else:

@@ -6,10 +6,11 @@ from typing import ClassVar, Literal
 from abacist.errors import ConfigurationError, check_between
 from abacist.tasks.config import ArithmeticConfig, ModularAdditionConfig, SortingConfig, TaskConfig
 
-Layout = Literal["constant", "shape", "free"]
+Layout = Literal["constant", "shape", "similar", "free"]
 """Which lines have their tokens in the same places, as far as the shorter of them goes.
 
-All of them, those of one shape, or none in particular.
+All of them, those of one shape, or none in particular; `similar` are none in particular either, but
+those of one shape are about as long.
 """
 Order = Literal["reversed", "usual"]
 Padding = Literal["none", "longest", "fixed"]
@@ -127,10 +128,42 @@ class LongDivisionFormatConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NonRestoringDivisionFormatConfig:
+    """Division that never goes back to an earlier row, so that each token follows from a few near ones."""
+
+    kind: ClassVar = "non-restoring-division"
+    coordinates: ClassVar = ("index", "step", "row", "place")
+
+    start_token: bool = True
+    """Write a first token that stands in every column, row and step."""
+
+    def obstacle(self, task: TaskConfig) -> str | None:
+        """Why this format cannot write a task; None if it can."""
+        divides = isinstance(task, ArithmeticConfig) and set(task.operations) <= {"//", "%"}
+        return None if divides else "it writes // and % only"
+
+
+@dataclass(frozen=True, kw_only=True)
 class PartialProductsFormatConfig:
     """Multiplication by running sums, one row for each digit of the second operand."""
 
     kind: ClassVar = "partial-products"
+    coordinates: ClassVar = ("index", "row", "place")
+
+    start_token: bool = True
+    """Write a first token that stands in every column and row."""
+
+    def obstacle(self, task: TaskConfig) -> str | None:
+        """Why this format cannot write a task; None if it can."""
+        multiplies = isinstance(task, ArithmeticConfig) and task.operations == ("*",)
+        return None if multiplies else "it writes * only"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongMultiplicationFormatConfig:
+    """Long multiplication cell by cell, so that each token follows from at most four near ones."""
+
+    kind: ClassVar = "long-multiplication"
     coordinates: ClassVar = ("index", "row", "place")
 
     start_token: bool = True
@@ -196,7 +229,9 @@ FormatConfig = (
     | CarryTraceFormatConfig
     | RunningSumsFormatConfig
     | LongDivisionFormatConfig
+    | NonRestoringDivisionFormatConfig
     | PartialProductsFormatConfig
+    | LongMultiplicationFormatConfig
     | LabelsFormatConfig
     | ParallelFormatConfig
     | ResiduesFormatConfig
@@ -227,7 +262,9 @@ FORMATS: dict[str, FormatConfig] = {
     "carry-trace": CarryTraceFormatConfig(),
     "running-sums": RunningSumsFormatConfig(),
     "long-division": LongDivisionFormatConfig(),
+    "non-restoring-division": NonRestoringDivisionFormatConfig(),
     "partial-products": PartialProductsFormatConfig(),
+    "long-multiplication": LongMultiplicationFormatConfig(),
     "labels": LabelsFormatConfig(),
     "parallel": ParallelFormatConfig(),
     "mirrored": ParallelFormatConfig(mirrored=True),

@@ -13,6 +13,8 @@ from abacist.formats.config import (
     LabelsFormatConfig,
     Layout,
     LongDivisionFormatConfig,
+    LongMultiplicationFormatConfig,
+    NonRestoringDivisionFormatConfig,
     ParallelFormatConfig,
     PartialProductsFormatConfig,
     PlainFormatConfig,
@@ -21,6 +23,8 @@ from abacist.formats.config import (
 )
 from abacist.formats.labels import LabelsFormat
 from abacist.formats.long_division import LongDivisionFormat
+from abacist.formats.long_multiplication import LongMultiplicationFormat
+from abacist.formats.non_restoring_division import NonRestoringDivisionFormat
 from abacist.formats.parallel import ParallelFormat
 from abacist.formats.partial_products import PartialProductsFormat
 from abacist.formats.plain import PlainFormat
@@ -86,8 +90,12 @@ def build_format(config: FormatConfig, task: TaskConfig) -> Format:
         return RunningSumsFormat(config, task)
     if isinstance(config, LongDivisionFormatConfig):
         return LongDivisionFormat(config, task)
+    if isinstance(config, NonRestoringDivisionFormatConfig):
+        return NonRestoringDivisionFormat(config, task)
     if isinstance(config, PartialProductsFormatConfig):
         return PartialProductsFormat(config, task)
+    if isinstance(config, LongMultiplicationFormatConfig):
+        return LongMultiplicationFormat(config, task)
     if isinstance(config, LabelsFormatConfig):
         return LabelsFormat(config, task)
     if isinstance(config, ParallelFormatConfig):

@@ -154,7 +154,30 @@ def windowed_view(
                 visible = visible & (inside | (columns == query_index))
         if scheme.encoding in encodings.BIASING:
             pairs.append(encodings.features(scheme, query_values, key_values, causal))
-    return View(columns, visible, pairs)
+    return _without_gaps(View(columns, visible, pairs))
+
+
+def _without_gaps(view: View) -> View:
+    """The same view with as few slots as the query that sees most has keys.
+
+    Several windows at once leave few of the keys that the first one finds.
+    """
+    assert view.columns is not None
+    num_visible = int(view.visible.sum(dim=2).max()) if view.visible.numel() else 0
+    if 2 * num_visible > view.visible.shape[2]:
+        return view
+    order = view.visible.int().argsort(dim=2, descending=True, stable=True)[:, :, :num_visible]
+
+    def chosen(slots: Tensor) -> Tensor:
+        lines = max(len(slots), len(order))
+        where = order.expand(lines, -1, -1)
+        slots = slots.expand(lines, *slots.shape[1:])
+        if slots.dim() == 3:
+            return slots.gather(2, where)
+        return slots.gather(2, where.unsqueeze(3).expand(-1, -1, -1, slots.shape[3]))
+
+    pairs = [chosen(pair) for pair in view.pairs]
+    return View(chosen(view.columns), chosen(view.visible), pairs)
 
 
 def window_number(schemes: tuple[PositionScheme, ...]) -> int | None:

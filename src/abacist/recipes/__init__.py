@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 
 from abacist.errors import ConfigurationError, nearest
-from abacist.recipes import addition, published
+from abacist.recipes import addition, multiplication, published
 from abacist.recipes.recipe import Recipe
 
 RECIPES: dict[str, Callable[[], Recipe]] = {
@@ -22,6 +22,7 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
     "looped-abacus-small": published.looped_abacus_small,
     "add-many": addition.add_many,
     "subtract": addition.subtract,
+    "multiply": multiplication.multiply,
 }
 """Every recipe by name; the default comes first."""
 

@@ -71,7 +71,10 @@ class Arithmetic:
         if any(operation in _DIVISIONS for operation in self.operations):
             nonzero = torch.zeros_like(shapes.lengths_BN, dtype=torch.bool)
             nonzero[:, 1] = torch.isin(shapes.operation_B, self._divisions)
-        return Problems(digits.draw(shapes.lengths_BN, width, generator, nonzero), shapes)
+        drawn = digits.draw(shapes.lengths_BN, width, generator, nonzero)
+        if self.config.sampling == "nines":
+            drawn = _rich_in_nines(drawn, shapes.lengths_BN, generator)
+        return Problems(drawn, shapes)
 
     def answer(self, problems: Problems) -> Numbers:
         """The exact results; those of a subtraction may be negative."""
@@ -271,6 +274,15 @@ class Arithmetic:
         if "/" in expression:
             return f"this task knows {' '.join(self.operations)} only, not /."
         return f"it is no {'sum' if self.operations == ('+',) else 'calculation'} of whole numbers."
+
+
+def _rich_in_nines(digits_BNW: Tensor, lengths_BN: Tensor, generator: torch.Generator) -> Tensor:
+    """Every other problem, by chance, with about every other digit made a 9."""
+    device = digits_BNW.device
+    rich = torch.rand(len(digits_BNW), 1, 1, generator=generator, device=device) < 0.5
+    chosen = torch.rand(digits_BNW.shape, generator=generator, device=device) < 0.5
+    inside = torch.arange(digits_BNW.shape[2], device=device) < lengths_BN.unsqueeze(2)
+    return digits_BNW.masked_fill(rich & chosen & inside, 9)
 
 
 def _draw_rows(weights_BN: Tensor, generator: torch.Generator) -> Tensor:

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 from abacist.errors import ConfigurationError, check_between
 
 Operation = Literal["+", "-", "*", "//", "%"]
-Sampling = Literal["lengths", "values", "carry-chains"]
+Sampling = Literal["lengths", "nines", "values", "carry-chains"]
 
 LONGEST_OPERAND = 1_000_000
 MOST_OPERANDS = 25
@@ -46,7 +46,7 @@ class ArithmeticConfig:
     max_digits: int = 10
     """Longest operand while training, in digits."""
     sampling: Sampling = "lengths"
-    """What is equally likely: every combination of lengths, every value, or every longest chain of carries."""
+    """What is equally likely: every combination of lengths (`nines`: and half of all problems are rich in the digit 9, which carries far), every value, or every longest chain of carries."""  # noqa: E501
     operand_digits: tuple[int, ...] = ()
     """Fixed lengths of the operands, such as 20,10, in place of drawn ones."""
     carry_chains: tuple[float, ...] = ()
