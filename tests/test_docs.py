@@ -112,6 +112,7 @@ def test_the_example_of_a_task_has_the_answer_given(name):
         ("carry-trace", TASKS["five-operations"], "123*45"),
         ("long-division", TASKS["divide"], "97//8"),
         ("partial-products", TASKS["multiply"], "23*45"),
+        ("worked", TASKS["five-operations"], "97%8"),
         ("labels", TASKS["sort"], "a:821,b:9"),
         ("parallel", TASKS["add"], "123+45"),
         ("mirrored", ArithmeticConfig(max_digits=3), "12+34"),

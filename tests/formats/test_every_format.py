@@ -22,6 +22,7 @@ from abacist.formats.config import (
     PartialProductsFormatConfig,
     PlainFormatConfig,
     ResiduesFormatConfig,
+    WorkedFormatConfig,
 )
 from abacist.tasks.config import (
     TASKS,
@@ -58,6 +59,9 @@ PAIRS = [
          PartialProductsFormatConfig(start_token=False)),
         ("multiply 9 by 1 partial-products",
          ArithmeticConfig(operations=("*",), operand_digits=(9, 1)), PartialProductsFormatConfig()),
+        ("mixed worked of 4", MIXED, WorkedFormatConfig(start_token=False)),
+        ("divide 9 by 2 worked", ArithmeticConfig(operations=("//", "%"), operand_digits=(9, 2)),
+         WorkedFormatConfig()),
         ("mixed parallel", replace(MIXED, operations=("+", "*", "%")), ParallelFormatConfig()),
         ("mixed mirrored", replace(MIXED, operations=("+", "*", "%")),
          ParallelFormatConfig(mirrored=True)),
@@ -491,7 +495,10 @@ COLUMNS = [
     for pair in PAIRS + SOME_PLAIN_PAIRS
     if not isinstance(
         pair.format_config,
-        LongDivisionFormatConfig | PartialProductsFormatConfig | ResiduesFormatConfig,
+        LongDivisionFormatConfig
+        | PartialProductsFormatConfig
+        | ResiduesFormatConfig
+        | WorkedFormatConfig,
     )
 ]
 

@@ -125,6 +125,23 @@ class PartialProductsFormatConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WorkedFormatConfig:
+    """Any of five operations, each worked on paper, so that each token follows from a few near ones."""
+
+    kind: ClassVar = "worked"
+    coordinates: ClassVar = ("index", "step", "row", "place")
+
+    start_token: bool = True
+    """Write a first token that stands in every column, row and step."""
+
+    def obstacle(self, task: TaskConfig) -> str | None:
+        """Why this format cannot write a task; None if it can."""
+        if not isinstance(task, ArithmeticConfig) or task.max_operands > 2:
+            return "it writes calculations with two operands"
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
 class LabelsFormatConfig:
     """Labelled numbers and their labels in order: `a:821,b:9=ba<end>`."""
 
@@ -178,6 +195,7 @@ FormatConfig = (
     | CarryTraceFormatConfig
     | LongDivisionFormatConfig
     | PartialProductsFormatConfig
+    | WorkedFormatConfig
     | LabelsFormatConfig
     | ParallelFormatConfig
     | ResiduesFormatConfig
@@ -208,6 +226,7 @@ FORMATS: dict[str, FormatConfig] = {
     "carry-trace": CarryTraceFormatConfig(),
     "long-division": LongDivisionFormatConfig(),
     "partial-products": PartialProductsFormatConfig(),
+    "worked": WorkedFormatConfig(),
     "labels": LabelsFormatConfig(),
     "parallel": ParallelFormatConfig(),
     "mirrored": ParallelFormatConfig(mirrored=True),

@@ -16,6 +16,7 @@ from abacist.formats.config import (
     ParallelFormatConfig,
     PartialProductsFormatConfig,
     PlainFormatConfig,
+    WorkedFormatConfig,
     check_writes,
 )
 from abacist.formats.labels import LabelsFormat
@@ -24,6 +25,7 @@ from abacist.formats.parallel import ParallelFormat
 from abacist.formats.partial_products import PartialProductsFormat
 from abacist.formats.plain import PlainFormat
 from abacist.formats.residues import ResiduesFormat
+from abacist.formats.worked import WorkedFormat
 from abacist.tasks.config import TaskConfig
 from abacist.tasks.problems import Answer, Problems
 from abacist.vocabulary import Vocabulary
@@ -84,6 +86,8 @@ def build_format(config: FormatConfig, task: TaskConfig) -> Format:
         return LongDivisionFormat(config, task)
     if isinstance(config, PartialProductsFormatConfig):
         return PartialProductsFormat(config, task)
+    if isinstance(config, WorkedFormatConfig):
+        return WorkedFormat(config, task)
     if isinstance(config, LabelsFormatConfig):
         return LabelsFormat(config, task)
     if isinstance(config, ParallelFormatConfig):
