@@ -1,3 +1,5 @@
+import itertools
+
 import torch
 
 from abacist.data.config import SplitConfig
@@ -111,7 +113,7 @@ def test_lines_of_a_free_layout_share_a_batch_with_others_of_similar_length() ->
         spans.append((int(lengths.min()), int(lengths.max())))
     ordered = sorted(spans)
     assert spans != ordered
-    for (_, longest), (shortest, _) in zip(ordered, ordered[1:], strict=False):
+    for (_, longest), (shortest, _) in itertools.pairwise(ordered):
         assert longest <= shortest
 
 

@@ -46,18 +46,11 @@ def coordinates(problem: str) -> list[tuple[str, int, int, int]]:
 E = EVERYWHERE
 
 
-def test_a_sum_has_places_only():
+def test_a_sum_has_its_numbers_under_each_other():
     assert coordinates("97+8") == [
         ("<start>", E, E, E),
-        ("9", 2, E, E),
-        ("7", 1, E, E),
-        ("+", E, E, E),
-        ("8", 1, E, E),
-        ("=", ANCHOR, E, E),
-        ("5", 1, E, E),
-        ("0", 2, E, E),
-        ("1", 3, E, E),
-        ("<end>", 4, E, E),
+        *(("9", 2, 1, E), ("7", 1, 1, E), ("+", E, E, E), ("8", 1, 2, E), ("=", ANCHOR, 3, E)),
+        *(("5", 1, 3, E), ("0", 2, 3, E), ("1", 3, 3, E), ("<end>", 4, 3, E)),
     ]
 
 

@@ -4,12 +4,15 @@ import inspect
 from collections.abc import Callable
 
 from abacist.errors import ConfigurationError, nearest
-from abacist.recipes import addition
+from abacist.recipes import addition, parallel, spaced, three_digit
 from abacist.recipes.recipe import Recipe
 
 RECIPES: dict[str, Callable[[], Recipe]] = {
     "add": addition.add,
     "add-tiny": addition.add_tiny,
+    "three-digit": three_digit.three_digit,
+    "spaced": spaced.spaced,
+    "parallel": parallel.parallel,
 }
 """Every recipe by name; the default comes first."""
 
