@@ -42,7 +42,7 @@ from abacist.tasks.task import build_task
 
 ROOT = Path(__file__).parents[1]
 AT_ONCE = 65_536
-LINES_AT_ONCE = 4_096
+LINES_AT_ONCE = 2_048
 NUM_PROBLEMS = 10_000
 
 Row = dict[str, Any]
@@ -51,11 +51,7 @@ Row = dict[str, Any]
 
 def judged(run: Run, name: str, problems: Problems, format: Format | None = None) -> Row:
     """Problems scored by one pass each, in the run's own notation or another."""
-    format = format or run.format
-    if format.layout == "constant":
-        margins = aligned_margins(run, problems)
-    else:
-        margins = exact_match(run.model, run.task, format, problems).margins
+    margins = smallest_margins(run, problems, format or run.format)
     return {
         "name": name,
         "errors": int((margins <= 0).sum()),
@@ -65,15 +61,27 @@ def judged(run: Run, name: str, problems: Problems, format: Format | None = None
 
 
 @torch.no_grad()
-def aligned_margins(run: Run, problems: Problems) -> Tensor:
-    """(B,): what `exact_match` finds, several times as fast where all lines lie alike."""
-    margins = []
-    for begin in range(0, len(problems), LINES_AT_ONCE):
-        chosen = problems[begin : begin + LINES_AT_ONCE]
-        lines = run.format.write(chosen, run.task.answer(chosen))
-        forced = teacher_forced(run.model, lines, equal_lengths=True)
-        margins.append(forced.margins().amin(dim=1).double())
-    return torch.cat(margins)
+def smallest_margins(run: Run, problems: Problems, format: Format) -> Tensor:
+    """(B,): right where above 0, as `exact_match` finds it.
+
+    Several times as fast for millions of short lines: those of one layout share their coordinates,
+    others stand with lines of their own length.
+    """
+    if format.layout == "shape":
+        return exact_match(run.model, run.task, format, problems).margins
+    margins = torch.empty(len(problems), dtype=torch.float64)
+    for begin in range(0, len(problems), AT_ONCE):
+        chosen = problems[begin : begin + AT_ONCE]
+        lines = format.write(chosen, run.task.answer(chosen))
+        lengths, order = lines.lengths.sort(stable=True)
+        for first in range(0, len(order), LINES_AT_ONCE):
+            rows = order[first : first + LINES_AT_ONCE]
+            widest = int(lengths[first : first + LINES_AT_ONCE].max())
+            forced = teacher_forced(
+                run.model, lines[rows][:, :widest], equal_lengths=format.layout == "constant"
+            )
+            margins[begin + rows] = forced.margins().amin(dim=1).double()
+    return margins
 
 
 def drawn(run: Run, name: str, task: ArithmeticConfig, split: bool = True) -> Problems:

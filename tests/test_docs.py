@@ -22,13 +22,16 @@ README = (ROOT / "README.md").read_text()
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
+def benchmark(name: str):
+    specification = importlib.util.spec_from_file_location(name, ROOT / f"benchmarks/{name}.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
 def test_tables_in_the_readme_are_those_of_the_committed_records():
-    specification = importlib.util.spec_from_file_location(
-        "default_recipe", ROOT / "benchmarks" / "default_recipe.py"
-    )
-    benchmark = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(benchmark)
-    assert benchmark.with_tables(README) == README
+    assert benchmark("default_recipe").with_tables(README) == README
+    assert benchmark("recipes").with_table(README) == README
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

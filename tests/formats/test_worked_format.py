@@ -46,11 +46,11 @@ def coordinates(problem: str) -> list[tuple[str, int, int, int]]:
 E = EVERYWHERE
 
 
-def test_a_sum_has_its_numbers_under_each_other():
+def test_a_sum_stands_under_its_first_operand():
     assert coordinates("97+8") == [
         ("<start>", E, E, E),
-        *(("9", 2, 1, E), ("7", 1, 1, E), ("+", E, E, E), ("8", 1, 2, E), ("=", ANCHOR, 3, E)),
-        *(("5", 1, 3, E), ("0", 2, 3, E), ("1", 3, 3, E), ("<end>", 4, 3, E)),
+        *(("9", 2, 1, E), ("7", 1, 1, E), ("+", E, E, E), ("8", 1, E, E), ("=", ANCHOR, 2, E)),
+        *(("5", 1, 2, E), ("0", 2, 2, E), ("1", 3, 2, E), ("<end>", 4, 2, E)),
     ]
 
 

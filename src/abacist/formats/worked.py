@@ -24,9 +24,10 @@ Coordinates bring together what belongs together: a token at place p sees, in wi
 
 * Digits, and the cells of a product, stand at the place of their column; `=`, `.`, `:` and `;` at
   place 0 before the first. Counts, minuses and digits of the quotient stand in every place.
-* Rows count what is written under each other; in sums and differences that is the first operand,
-  the second and the answer. Other operands stand in every row, except the second one of a product,
-  whose digits stand in the row they make, in every place.
+* Rows count what is written under each other. The answer of a sum or difference stands under the
+  first operand, as the rest of a division stands under what was left before; so all of them see the
+  row above, and the number that is added or subtracted, which stands in every row. So does the
+  first operand of a product; the digits of its second stand in the row they make, in every place.
 * Steps count the digits of the dividend brought down: its leading ones stand in step 1, each
   further one in its own, in every place. All else stands in every step.
 """
@@ -266,8 +267,8 @@ class WorkedFormat(JoinedFormat):
         # The prompt.
         place = torch.where(is_second, equals_at, operator_at) - index
         place.masked_fill_(multiplies & is_second, EVERYWHERE)
-        # A sum's three numbers stand under each other; all else is found in every row.
-        row = torch.where(multiplies | divides, EVERYWHERE, 1 + is_second.int())
+        # A sum stands under its first operand; what is added to a row is found in every row.
+        row = torch.where(multiplies | divides | is_second, everywhere, 1)
         row = torch.where(multiplies & is_second, equals_at - index, row)
         leading = torch.minimum(first, second)
         from_top = index - begin
@@ -280,7 +281,7 @@ class WorkedFormat(JoinedFormat):
         for tensor, value in ((place, EVERYWHERE), (row, EVERYWHERE), (step, EVERYWHERE)):
             tensor.masked_fill_(is_operator, value)
         place.masked_fill_(is_equals, ANCHOR)
-        row = torch.where(is_equals, torch.where(multiplies | divides, 1, 3), row)
+        row = torch.where(is_equals, torch.where(multiplies | divides, 1, 2), row)
         step = torch.where(is_equals & divides, 1, step)
         field.masked_fill_(is_operator, int(Field.OPERATOR))
         field.masked_fill_(is_equals, int(Field.EQUALS))
@@ -288,7 +289,7 @@ class WorkedFormat(JoinedFormat):
         # The answer of a sum or difference.
         behind = (index - equals_at).clamp(min=1)
         place = torch.where(answering, behind, place)
-        row = torch.where(answering, 3, row)
+        row = torch.where(answering, 2, row)
         field.masked_fill_(answering, int(Field.ANSWER))
         # Cells.
         is_cell = answering & multiplies

@@ -39,6 +39,6 @@ def parallel() -> Recipe:
                 PositionScheme(encoding="relative", coordinate="place", max_distance=2),
             ),
         ),
-        training=TrainingConfig(num_steps=2_500, batch_size=128, learning_rate=3e-3),
+        training=TrainingConfig(num_steps=2_500, batch_size=96, learning_rate=4e-3),
         evaluation=EvaluationConfig(longest=40),
     )
