@@ -33,16 +33,17 @@ def five_operations() -> Recipe:
             width=64,
             num_heads=8,
             mlp_width=256,
+            # Heads that begin alike take a thousand steps to find what to look at.
             positions=(
-                PositionScheme(encoding="relative", coordinate="place", window=(0, 1)),
-                PositionScheme(encoding="relative", coordinate="row", window=(-2, 1)),
-                PositionScheme(encoding="relative", coordinate="step", window=(-1, 0)),
+                PositionScheme(encoding="relative", coordinate="place", window=(0, 1), spread=2.0),
+                PositionScheme(encoding="relative", coordinate="row", window=(-2, 1), spread=2.0),
+                PositionScheme(encoding="relative", coordinate="step", window=(-1, 0), spread=2.0),
             ),
         ),
         training=TrainingConfig(
-            num_steps=4_000,
+            num_steps=3_000,
             batch_size=128,
-            learning_rate=6e-3,
+            learning_rate=8e-3,
             validate_every=500,
             checkpoint_every=500,
         ),
