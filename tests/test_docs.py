@@ -27,23 +27,21 @@ README = (ROOT / "README.md").read_text()
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
+def benchmark(name: str):
+    specification = importlib.util.spec_from_file_location(name, ROOT / f"benchmarks/{name}.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
 def test_tables_in_the_readme_are_those_of_the_committed_records():
-    specification = importlib.util.spec_from_file_location(
-        "default_recipe", ROOT / "benchmarks" / "default_recipe.py"
-    )
-    benchmark = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(benchmark)
-    assert benchmark.with_tables(README) == README
+    assert benchmark("default_recipe").with_tables(README) == README
+    assert benchmark("recipes").with_table(README) == README
 
 
 def test_tables_by_length_in_the_readme_are_those_of_the_committed_records():
-    specification = importlib.util.spec_from_file_location(
-        "long_recipes", ROOT / "benchmarks" / "long_recipes.py"
-    )
-    benchmark = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(benchmark)
     assert "<!-- lengths of results/multiply.json -->" in README
-    assert benchmark.with_tables(README) == README
+    assert benchmark("long_recipes").with_tables(README) == README
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -139,6 +137,7 @@ def test_the_example_of_a_task_has_the_answer_given(name):
         ("non-restoring-division", TASKS["divide"], "7//3"),
         ("partial-products", TASKS["multiply"], "23*45"),
         ("long-multiplication", TASKS["multiply"], "23*45"),
+        ("worked", TASKS["five-operations"], "97%8"),
         ("labels", TASKS["sort"], "a:821,b:9"),
         ("parallel", TASKS["add"], "123+45"),
         ("mirrored", ArithmeticConfig(max_digits=3), "12+34"),

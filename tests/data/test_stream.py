@@ -1,3 +1,5 @@
+import itertools
+
 import torch
 
 from abacist.data.config import SplitConfig
@@ -94,3 +96,28 @@ def test_a_batch_is_no_wider_than_its_longest_line() -> None:
         batch = training.batch(step)
         assert batch.ids.shape[0] == 16
         assert (batch.field[:, -1] != Field.PADDING).any()
+
+
+def free_stream() -> TrainingStream:
+    """Spaces at random make lines of one shape differ in length."""
+    task = ArithmeticConfig(max_digits=40)
+    format = PlainFormat(PlainFormatConfig(spaces="random"), task)
+    return TrainingStream(Arithmetic(task), format, SPLIT, batch_size=16, seed=0)
+
+
+def test_lines_of_a_free_layout_share_a_batch_with_others_of_similar_length() -> None:
+    lines = free_stream()
+    spans = []
+    for step in range(32):
+        lengths = lines.batch(step).lengths
+        spans.append((int(lengths.min()), int(lengths.max())))
+    ordered = sorted(spans)
+    assert spans != ordered
+    for (_, longest), (shortest, _) in itertools.pairwise(ordered):
+        assert longest <= shortest
+
+
+def test_a_batch_of_a_free_layout_is_a_function_of_seed_and_step() -> None:
+    one, other = free_stream(), free_stream()
+    other.batch(40)
+    assert torch.equal(one.batch(5).ids, other.batch(5).ids)

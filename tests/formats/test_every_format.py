@@ -25,6 +25,7 @@ from abacist.formats.config import (
     PlainFormatConfig,
     ResiduesFormatConfig,
     RunningSumsFormatConfig,
+    WorkedFormatConfig,
 )
 from abacist.tasks.config import (
     TASKS,
@@ -78,6 +79,9 @@ PAIRS = [
          NonRestoringDivisionFormatConfig()),
         ("modulo 2 by 9 non-restoring", ArithmeticConfig(operations=("%",), operand_digits=(2, 9)),
          NonRestoringDivisionFormatConfig()),
+        ("mixed worked of 4", MIXED, WorkedFormatConfig(start_token=False)),
+        ("divide 9 by 2 worked", ArithmeticConfig(operations=("//", "%"), operand_digits=(9, 2)),
+         WorkedFormatConfig()),
         ("mixed parallel", replace(MIXED, operations=("+", "*", "%")), ParallelFormatConfig()),
         ("mixed mirrored", replace(MIXED, operations=("+", "*", "%")),
          ParallelFormatConfig(mirrored=True)),
@@ -516,7 +520,8 @@ COLUMNS = [
         | NonRestoringDivisionFormatConfig
         | PartialProductsFormatConfig
         | LongMultiplicationFormatConfig
-        | ResiduesFormatConfig,
+        | ResiduesFormatConfig
+        | WorkedFormatConfig,
     )
 ]
 

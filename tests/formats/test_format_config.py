@@ -37,13 +37,22 @@ PLAIN = ["reversed", "usual", "complement", "zero-padded", "coupled", "spaced", 
 @pytest.mark.parametrize(
     ("task", "names"),
     [
-        ("add", [*PLAIN, "running-sums", "parallel", "mirrored"]),
+        ("add", [*PLAIN, "running-sums", "worked", "parallel", "mirrored"]),
         ("add-many", [*PLAIN, "running-sums"]),
-        ("subtract", PLAIN),
-        ("multiply", [*PLAIN, "partial-products", "long-multiplication", "parallel", "mirrored"]),
-        ("divide", [*PLAIN, "long-division", "non-restoring-division", "parallel", "mirrored"]),
-        ("modulo", [*PLAIN, "long-division", "non-restoring-division", "parallel", "mirrored"]),
-        ("five-operations", [*PLAIN, "carry-trace"]),
+        ("subtract", [*PLAIN, "worked"]),
+        (
+            "multiply",
+            [*PLAIN, "partial-products", "long-multiplication", "worked", "parallel", "mirrored"],
+        ),
+        (
+            "divide",
+            [*PLAIN, "long-division", "non-restoring-division", "worked", "parallel", "mirrored"],
+        ),
+        (
+            "modulo",
+            [*PLAIN, "long-division", "non-restoring-division", "worked", "parallel", "mirrored"],
+        ),
+        ("five-operations", [*PLAIN, "carry-trace", "worked"]),
         ("sort", ["labels"]),
         ("add-modulo", [*PLAIN, "residues"]),
     ],
@@ -123,12 +132,13 @@ def test_what_a_format_can_write_has_no_obstacle(format: FormatConfig, task: Tas
         ("carry-trace", "sort", "it writes calculations with two operands", "labels", []),
         ("reversed", "sort", "it writes calculations", "labels", []),
         ("long-division", "multiply", "it writes // and % only", "reversed",
-         [*PLAIN[1:], "partial-products", "long-multiplication", "parallel", "mirrored"]),
+         [*PLAIN[1:], "partial-products", "long-multiplication", "worked", "parallel", "mirrored"]),
         ("carry-trace", "add", "it writes operands of at most 3 digits", "reversed",
-         [*PLAIN[1:], "running-sums", "parallel", "mirrored"]),
-        ("parallel", "subtract", "it has no room for a sign", "reversed", PLAIN[1:]),
+         [*PLAIN[1:], "running-sums", "worked", "parallel", "mirrored"]),
+        ("parallel", "subtract", "it has no room for a sign", "reversed",
+          [*PLAIN[1:], "worked"]),
         ("residues", "five-operations", "it writes sums modulo a number", "reversed",
-         [*PLAIN[1:], "carry-trace"]),
+         [*PLAIN[1:], "carry-trace", "worked"]),
         ("labels", "add-modulo", "it writes labelled numbers to sort", "reversed",
          [*PLAIN[1:], "residues"]),
     ],
@@ -235,7 +245,7 @@ def test_names_stand_for_different_formats() -> None:
     assert len(set(FORMATS.values())) == len(FORMATS)
     assert {format.kind for format in FORMATS.values()} == {
         "plain", "carry-trace", "running-sums", "long-division", "non-restoring-division",
-        "partial-products", "long-multiplication", "labels", "parallel", "residues",
+        "partial-products", "long-multiplication", "worked", "labels", "parallel", "residues",
     }  # fmt: skip
 
 

@@ -129,3 +129,10 @@ def test_relative_bias_looks_its_table_up_for_every_head() -> None:
 def test_relative_bias_starts_without_a_preference() -> None:
     scheme = PositionScheme(encoding="relative", coordinate="index")
     assert not RelativeBias(scheme, num_heads=2).table.any()
+
+
+def test_a_spread_sets_the_heads_of_a_relative_bias_apart() -> None:
+    scheme = PositionScheme(encoding="relative", coordinate="index", spread=2.0)
+    table = RelativeBias(scheme, num_heads=200).table.detach()
+    assert 1.9 < float(table.std()) < 2.1
+    assert len(set(table[0].tolist())) == 200

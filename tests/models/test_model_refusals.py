@@ -46,6 +46,7 @@ POSITION_REFUSALS = [
         "slope must be 0 to 1e+06, got -1.0",
         "slope 0.0",
     ),
+    (relative(spread=-1.0), "spread must be 0 to 100, got -1.0", "spread 0.0"),
     (relative(num_buckets=3), "num_buckets must be 4 to 250,000, got 3", "num_buckets 32"),
     (relative(num_buckets=-8), "num_buckets must be 4 to 250,000, got -8", "num_buckets 32"),
     (
@@ -84,6 +85,11 @@ POSITION_CONFLICTS = [
         learned(num_buckets=8),
         "num_buckets belongs to a relative encoding without a window, got encoding learned",
         "num_buckets 0",
+    ),
+    (
+        learned(spread=1.0),
+        "spread belongs to a relative encoding, got encoding learned",
+        "spread 0",
     ),
     (relative(slope=0.5), "slope belongs to alibi, got encoding relative", "slope 0"),
     (learned(slope=0.5), "slope belongs to alibi, got encoding learned", "slope 0"),

@@ -3,9 +3,10 @@
 Problems are drawn afresh for ever, or come from a fixed set in a new order each epoch. Where a
 format lays lines of one shape out alike, all problems of a batch have one shape, so nothing is
 padded and one row of coordinates serves the whole batch; where it makes them about as long, little
-is padded. Batches are made in blocks of many steps, which keeps the cost of small tensor operations
-off the training loop. A block is a function of the seed and its number alone: a resumed run reads
-the very same problems without any saved state.
+is padded; where lines differ freely, lines of similar length share a batch. Batches are made in
+blocks of many steps, which keeps the cost of small tensor operations off the training loop. A block
+is a function of the seed and its number alone: a resumed run reads the very same problems without
+any saved state.
 """
 
 import bisect
@@ -112,7 +113,11 @@ class TrainingStream:
         generator = seeds.generator(self.seed, *self._purpose, number)
         problems = self._draw(generator) if self._fixed is None else self._recall(number)
         lines = self.format.write(problems, self.task.answer(problems), generator)
-        widths = lines.lengths.view(_STEPS_PER_BLOCK, self.batch_size).amax(dim=1)
+        lengths = lines.lengths.view(_STEPS_PER_BLOCK, self.batch_size)
+        if self.format.layout == "free" and self._fixed is None:
+            order = _by_length(lengths, generator)
+            lines, lengths = lines[order.flatten()], lines.lengths[order]
+        widths = lengths.amax(dim=1)
         return lines, widths.tolist()
 
     def _draw(self, generator: torch.Generator) -> Problems:
@@ -154,6 +159,16 @@ class Curriculum:
         """The batch of one step, (batch_size, T)."""
         number = bisect.bisect_right(self._begins, step) - 1
         return self.streams[number].batch(step - self._begins[number])
+
+
+def _by_length(lengths_SB: Tensor, generator: torch.Generator) -> Tensor:
+    """Which lines stand in which batch, int64 (S, B), so that a batch's lines are of similar length.
+
+    Padding then costs little, also where a few lines are many times as long as most. Which batch
+    comes when is left to chance.
+    """
+    steps = torch.randperm(len(lengths_SB), generator=generator)
+    return lengths_SB.flatten().argsort(stable=True).view(lengths_SB.shape)[steps]
 
 
 def first_problems(task: Task, split: SplitConfig, num_problems: int, seed: int) -> Problems:

@@ -176,6 +176,23 @@ class LongMultiplicationFormatConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WorkedFormatConfig:
+    """Any of five operations, each worked on paper, so that each token follows from a few near ones."""
+
+    kind: ClassVar = "worked"
+    coordinates: ClassVar = ("index", "step", "row", "place")
+
+    start_token: bool = True
+    """Write a first token that stands in every column, row and step."""
+
+    def obstacle(self, task: TaskConfig) -> str | None:
+        """Why this format cannot write a task; None if it can."""
+        if not isinstance(task, ArithmeticConfig) or task.max_operands > 2:
+            return "it writes calculations with two operands"
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
 class LabelsFormatConfig:
     """Labelled numbers and their labels in order: `a:821,b:9=ba<end>`."""
 
@@ -232,6 +249,7 @@ FormatConfig = (
     | NonRestoringDivisionFormatConfig
     | PartialProductsFormatConfig
     | LongMultiplicationFormatConfig
+    | WorkedFormatConfig
     | LabelsFormatConfig
     | ParallelFormatConfig
     | ResiduesFormatConfig
@@ -265,6 +283,7 @@ FORMATS: dict[str, FormatConfig] = {
     "non-restoring-division": NonRestoringDivisionFormatConfig(),
     "partial-products": PartialProductsFormatConfig(),
     "long-multiplication": LongMultiplicationFormatConfig(),
+    "worked": WorkedFormatConfig(),
     "labels": LabelsFormatConfig(),
     "parallel": ParallelFormatConfig(),
     "mirrored": ParallelFormatConfig(mirrored=True),

@@ -19,6 +19,7 @@ from abacist.formats.config import (
     PartialProductsFormatConfig,
     PlainFormatConfig,
     RunningSumsFormatConfig,
+    WorkedFormatConfig,
     check_writes,
 )
 from abacist.formats.labels import LabelsFormat
@@ -30,6 +31,7 @@ from abacist.formats.partial_products import PartialProductsFormat
 from abacist.formats.plain import PlainFormat
 from abacist.formats.residues import ResiduesFormat
 from abacist.formats.running_sums import RunningSumsFormat
+from abacist.formats.worked import WorkedFormat
 from abacist.tasks.config import TaskConfig
 from abacist.tasks.problems import Answer, Problems
 from abacist.vocabulary import Vocabulary
@@ -96,6 +98,8 @@ def build_format(config: FormatConfig, task: TaskConfig) -> Format:
         return PartialProductsFormat(config, task)
     if isinstance(config, LongMultiplicationFormatConfig):
         return LongMultiplicationFormat(config, task)
+    if isinstance(config, WorkedFormatConfig):
+        return WorkedFormat(config, task)
     if isinstance(config, LabelsFormatConfig):
         return LabelsFormat(config, task)
     if isinstance(config, ParallelFormatConfig):

@@ -39,6 +39,8 @@ class PositionScheme:
     """Relative without a window: differences are clipped to this."""
     num_buckets: int = 0
     """Relative: as many trained numbers, for differences that grow with the logarithm (T5); 0: one for each."""
+    spread: float = 0.0
+    """Relative: how far apart biases are at the start, as a standard deviation, so that heads begin by looking at different things; 0: all alike."""  # noqa: E501
     slope: float = 0.0
     """ALiBi: what a score loses for each step of distance; 0: another for each head, as published."""
 
@@ -48,6 +50,7 @@ class PositionScheme:
         check_between("model.positions.0.base", self.base, 1.0, 1e9, 10_000.0)
         check_between("model.positions.0.subset_of", self.subset_of, 0, 10_000_000, 0)
         check_between("model.positions.0.slope", self.slope, 0.0, 1e6, 0.0)
+        check_between("model.positions.0.spread", self.spread, 0.0, 100.0, 0.0)
         if self.encoding in ABSOLUTE:
             self._check_absolute()
         else:
@@ -66,6 +69,11 @@ class PositionScheme:
                     "num_buckets belongs to a relative encoding without a window, got encoding "
                     f"{self.encoding}. Try --model.positions.0.num_buckets 0."
                 )
+        if self.spread and self.encoding != "relative":
+            raise ConfigurationError(
+                f"spread belongs to a relative encoding, got encoding {self.encoding}. "
+                "Try --model.positions.0.spread 0."
+            )
         if self.slope and self.encoding != "alibi":
             raise ConfigurationError(
                 f"slope belongs to alibi, got encoding {self.encoding}. "

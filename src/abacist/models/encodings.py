@@ -136,7 +136,9 @@ class RelativeBias(nn.Module):
         super().__init__()
         low, high = difference_range(scheme)
         count = scheme.num_buckets or high - low + 1
-        self.table = nn.Parameter(torch.zeros(count + 1, num_heads))
+        table = torch.zeros(count + 1, num_heads)
+        # Random numbers are drawn only where asked, so that other models begin as they always did.
+        self.table = nn.Parameter(table.normal_(std=scheme.spread) if scheme.spread else table)
 
     def forward(self, buckets: Tensor) -> Tensor:
         """buckets.shape + (H,)"""

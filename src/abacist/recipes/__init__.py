@@ -4,12 +4,27 @@ import inspect
 from collections.abc import Callable
 
 from abacist.errors import ConfigurationError, nearest
-from abacist.recipes import addition, multiplication, published
+from abacist.recipes import (
+    addition,
+    five_operations,
+    multiplication,
+    parallel,
+    published,
+    spaced,
+    three_digit,
+)
 from abacist.recipes.recipe import Recipe
 
 RECIPES: dict[str, Callable[[], Recipe]] = {
     "add": addition.add,
     "add-tiny": addition.add_tiny,
+    "add-many": addition.add_many,
+    "subtract": addition.subtract,
+    "multiply": multiplication.multiply,
+    "three-digit": three_digit.three_digit,
+    "spaced": spaced.spaced,
+    "parallel": parallel.parallel,
+    "five-operations": five_operations.five_operations,
     "three-digit-grokking": published.three_digit_grokking,
     "parallel-encoder": published.parallel_encoder,
     "parallel-encoder-torch": published.parallel_encoder_torch,
@@ -20,9 +35,6 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
     "looped-abacus-8x2": published.looped_abacus_8x2,
     "looped-abacus-16x1": published.looped_abacus_16x1,
     "looped-abacus-small": published.looped_abacus_small,
-    "add-many": addition.add_many,
-    "subtract": addition.subtract,
-    "multiply": multiplication.multiply,
 }
 """Every recipe by name; the default comes first."""
 

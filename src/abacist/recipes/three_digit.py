@@ -1,0 +1,45 @@
+"""All sums of three-digit numbers, with a small model: what a book chapter on grokking does in 9,800 steps."""
+
+from abacist.data.config import SplitConfig
+from abacist.evaluation.config import EvaluationConfig
+from abacist.formats.config import PlainFormatConfig
+from abacist.models.config import POSITIONS, ModelConfig
+from abacist.recipes.recipe import Recipe
+from abacist.tasks.config import ArithmeticConfig
+from abacist.training.config import TrainingConfig
+
+
+def three_digit() -> Recipe:
+    """Adds numbers up to 999 with as many parameters as a published model, in a fortieth of the time.
+
+    Cost: 17,760 parameters, about 6 seconds of training on one core.
+    Promise: all 1,000,000 sums right in 5 of 5 seeds (results/three-digit.json).
+
+    The published model (two layers, positions by index, 50,000 examples again and again, loss on
+    all tokens) sits on a plateau for thousands of steps before it finds how digits line up. Here
+    every digit's place is told, a token sees its own column and the next, and chains of carries
+    are drawn as often as none: nothing is left to be found but the addition of two digits.
+    """
+    return Recipe(
+        name="three-digit",
+        task=ArithmeticConfig(max_digits=3, sampling="carry-chains"),
+        format=PlainFormatConfig(operand_padding="fixed", answer_padding="fixed"),
+        split=SplitConfig(),
+        model=ModelConfig(
+            width=28,
+            num_heads=4,
+            head_width=8,
+            mlp_width=236,
+            tied_head=True,
+            positions=POSITIONS["place-relative"],
+        ),
+        training=TrainingConfig(
+            num_steps=1_200,
+            batch_size=96,
+            learning_rate=1.2e-2,
+            warmup_steps=60,
+            validate_every=100,
+            checkpoint_every=400,
+        ),
+        evaluation=EvaluationConfig(),
+    )
