@@ -35,7 +35,9 @@ def weights(path: Path) -> dict[str, Any]:
 
 def train(path: Path, *options: str) -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-m", "abacist.cli", "train", "--train-only", "--out", str(path)]
-    return subprocess.Popen([*command, *options], stderr=subprocess.DEVNULL)
+    return subprocess.Popen(
+        [*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
 
 
 def kills(directory: Path, count: int) -> dict[str, Any]:
@@ -79,19 +81,23 @@ def side_by_side(directory: Path, count: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--out", help="write the record here, as JSON")
+    parser.add_argument("--kills", type=int, default=20, help="0 leaves that part as recorded")
+    parser.add_argument("--seeds", type=int, default=10, help="likewise")
+    parser.add_argument("--out", type=Path, help="write the record here, as JSON")
     arguments = parser.parse_args()
+    record: dict[str, Any] = {}
+    if arguments.out and arguments.out.exists():
+        record = json.loads(arguments.out.read_text())
     with tempfile.TemporaryDirectory() as directory:
-        record = {
-            "kills": kills(Path(directory), arguments.kills),
-            "side by side": side_by_side(Path(directory), arguments.seeds),
-            "circumstances": circumstances(),
-        }
+        if arguments.kills:
+            record["kills"] = kills(Path(directory), arguments.kills)
+            record["kills"]["circumstances"] = circumstances()
+        if arguments.seeds:
+            record["side by side"] = side_by_side(Path(directory), arguments.seeds)
+            record["side by side"]["circumstances"] = circumstances()
     print(json.dumps(record, indent=1))
     if arguments.out:
-        Path(arguments.out).write_text(json.dumps(record, indent=1) + "\n")
+        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -39,6 +39,10 @@ def test_tables_in_the_readme_are_those_of_the_committed_records():
     assert benchmark("recipes").with_table(README) == README
 
 
+def test_the_page_of_results_is_that_of_the_committed_records():
+    assert benchmark("results").page() == (ROOT / "docs" / "results.md").read_text()
+
+
 def test_tables_by_length_in_the_readme_are_those_of_the_committed_records():
     assert "<!-- lengths of results/multiply.json -->" in README
     assert benchmark("long_recipes").with_tables(README) == README
