@@ -29,6 +29,7 @@ _MOST_HEADS = 16
 """So many patterns are printed; --out draws and --json tells them all."""
 _MOST_PARTS = 8
 """Columns of a table that fit a narrow terminal."""
+_MOST_PLACES = 6
 _FAINT = 0.005
 """Shares below it are left out of tables."""
 _SHADES = " ░▒▓█"
@@ -101,7 +102,7 @@ def _place_attention(found: PlaceAttention) -> RenderableType:
     return Group(
         table,
         f"Mean over {found.num_tokens:,} answer tokens of {found.num_problems:,} test problems; "
-        "+1: the column behind the token's own.",
+        "+1: the column after the token's own.",
     )
 
 
@@ -182,8 +183,8 @@ def _patching(found: Patching) -> RenderableType:
 
 def _carry_probe(found: CarryProbe) -> RenderableType:
     places = sorted({probe.place for probe in found.probes if probe.place is not None})
-    places = places[:_MOST_PARTS]
-    table = _table("after", "all places", "95% interval", "n", *(f"p{p}" for p in places))
+    places = places[:_MOST_PLACES]
+    table = _table("after", "all", "95% interval", "n", *(f"p{p}" for p in places))
     by_stage: dict[str, dict[int | None, Any]] = {}
     for probe in found.probes:
         by_stage.setdefault(probe.stage, {})[probe.place] = probe

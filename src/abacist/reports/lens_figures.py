@@ -12,7 +12,7 @@ Record = Mapping[str, Any]
 
 _MOST_VALUES_WRITTEN = 400
 """Cells of a heat map beyond which their numbers would not be read."""
-_TOKENS = {"<start>": "⊢", "<end>": "⊣"}
+_TOKENS = {"<start>": "⟨", "<end>": "⟩"}
 _CELL = 0.3
 """Inches of a cell."""
 _MOST_PANELS = 64
@@ -199,7 +199,7 @@ def _patching(record: Record, path: Path) -> None:
         record["components"],
         ["all", *columns],
         title=f"{record['problem']} with activations of {record['partner']}: effect on the digit of "
-        f"place {record['place']}, {record['right']} there and {record['partner_right']} here",
+        f"place {record['place']}, which is {record['right']} and becomes {record['partner_right']}",
         xlabel="token that is patched (two where the problems differ)",
         largest=1.0,
         written=False,
@@ -249,7 +249,8 @@ def _embeddings(record: Record, path: Path) -> None:
         flat.set_xlabel(f"component 1 ({shares[0]} of the variance)")
         flat.set_ylabel(f"component 2 ({shares[1]})")
         flat.spines[["top", "right"]].set_visible(False)
-        deep.set_zlabel(f"component 3 ({shares[2]})", fontsize=8)
+        # A label of the third axis would lie on the next panel.
+        deep.set_title(f"upwards: component 3 ({shares[2]})", fontsize=10)
         deep.tick_params(labelsize=6)
         waves = figure.add_subplot(len(tables), 3, 3 * number + 3)
         spectrum = table["spectrum"]["values"]
