@@ -233,7 +233,7 @@ def test_patching_a_head_is_a_run_with_its_mixture_of_the_other_problem(
     assert shown == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.parametrize("problem", ["458+67", "12345+67890", "999+111", "55+55"])
+@pytest.mark.parametrize("problem", ["458+67", "12345+67890", "999+111", "55+55", "1274+425"])
 def test_the_partner_made_differs_in_one_digit_and_one_carry(random_specimen, problem):
     specimen = random_specimen(problem)
     task, partner = specimen.subject.task, patching.make_partner(specimen)

@@ -258,7 +258,12 @@ def _first_mistake(found: FirstMistake) -> RenderableType:
     what.append(f"{first} {verb} {second} behind {found.before or 'nothing'}, ")
     what.append(f"margin {found.margin:+.2f} logits")
     if found.carry_chain is not None:
-        what.append(f", carries into {found.carry_chain} columns in a row up to here")
+        columns = f"{found.carry_chain} column{'s' * (found.carry_chain > 1)}"
+        what.append(
+            f"; the carry into it began {columns} before"
+            if found.carry_chain
+            else "; no carry comes in"
+        )
     largest = float(np.abs(found.contribution.values).max()) or 1.0
     table = _table("part", f"for {found.right}, against {found.rival}")
     for name, value in zip(found.components, found.contribution.values, strict=True):

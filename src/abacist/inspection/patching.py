@@ -133,9 +133,9 @@ def make_partner(specimen: Specimen) -> Problems:
     own = carries(task, problem)
     length = len(task.answer(problem).texts()[0])
     candidates = _one_digit_changed(problem)
-    changed = (carries(task, candidates) > 0) != (own > 0)
+    changed = ((carries(task, candidates) > 0) != (own > 0)).sum(dim=1)
     same_length = torch.tensor([len(text) == length for text in task.answer(candidates).texts()])
-    fitting = ((changed.sum(dim=1) == 1) & same_length).nonzero().squeeze(1)
+    fitting = ((changed == 1) & same_length).nonzero().squeeze(1)
     if not len(fitting):
         raise ProblemError(
             f"no single digit of {specimen.text} can be changed so that one carry changes and the "

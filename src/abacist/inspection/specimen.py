@@ -20,7 +20,7 @@ class Specimen:
     problem: Problems
     """One."""
     partner: Problems | None = None
-    """One to patch with; None makes one that differs in a single carry."""
+    """One to patch with; None makes one that differs in one carry."""
     history: Mapping[int, Mapping[str, Tensor]] = field(default_factory=dict)
     """Copies of the embedding tables by training step; empty where none were kept."""
     num_problems: int = 200
