@@ -71,7 +71,9 @@ def main() -> None:
         record["faithful"] = alone(faithful)
         for name in ("to_99%", "to_100%"):
             both = record["faithful"][name], record["ours"][name]
-            record[f"ratio_{name}"] = (all(both) and both[0]["seconds"] / both[1]["seconds"]) or None
+            record[f"ratio_{name}"] = (
+                all(both) and both[0]["seconds"] / both[1]["seconds"]
+            ) or None
     else:
         timed = alone(faithful, TIMED_STEPS)
         steps = recipes.find(faithful).training.num_steps

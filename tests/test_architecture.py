@@ -16,6 +16,7 @@ LAYERS = [
     {"data"},
     {"models"},
     {"evaluation"},
+    {"inspection"},
     {"training"},
     {"reports"},
     {"recipes"},

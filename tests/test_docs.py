@@ -15,6 +15,7 @@ from abacist.evaluation.scorecard import SUITES
 from abacist.evaluation.solving import Solution
 from abacist.formats.config import FORMATS
 from abacist.formats.format import build_format
+from abacist.inspection.lens import LENSES
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.recipes import RECIPES, find
 from abacist.runs.run import build_model
@@ -209,3 +210,21 @@ def test_the_failure_shown_has_the_keys_of_real_ones():
     shown = json.loads(re.search(r"^    (\{.+?\})$", text, flags=re.MULTILINE | re.DOTALL)[1])
     failure = Failure("", "<start>1+1=", Solution("1+1", "3", "2", 0.1), 1, 0, -0.1)
     assert set(shown) == {"suite", *failure.to_json()}
+
+
+LOOKING = (ROOT / "docs" / "looking.md").read_text()
+
+
+def test_every_lens_has_its_row():
+    rows = re.findall(r"^\| `(\w[\w-]+)` \| .+ \|$", LOOKING, flags=re.MULTILINE)
+    assert rows == list(LENSES)
+
+
+def test_the_page_on_looking_speaks_python_that_runs(untrained, monkeypatch):
+    monkeypatch.setattr("abacist.load", lambda name: untrained)
+    blocks = re.findall(r"```python\n(.+?)```", LOOKING, flags=re.DOTALL)
+    assert len(blocks) == 2
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(block, names)
+    assert names["seen"].weight.axes == ("depth", "head", "field", "difference")

@@ -22,6 +22,7 @@ COMMANDS = {
     "train": "train a recipe, score it and try to prove it right",
     "solve": "let a trained model solve problems",
     "score": "score a trained model by one suite or many, with intervals",
+    "look": "look inside a trained model: attention, attribution, ablation and more",
     "compare": "several runs side by side, with the differences' intervals",
     "prove": "certify that a model is right on problems of every length",
     "data": "show, export or check the problems of a recipe",

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from abacist.models.config import ModelConfig
 from abacist.models.encodings import BIASING, INVISIBLE, Placement, make_bias
 from abacist.models.fused import FusedView, fused_attention
+from abacist.models.taps import Tap, tapped
 from abacist.models.views import View
 
 _VECTOR = 16
@@ -39,11 +40,14 @@ class Attention(nn.Module):
             self.length_scale = nn.Parameter(torch.full((self.num_heads,), 0.4))
         self.dropout = config.dropout
 
-    def keys_values(self, x_TBD: Tensor, placement: Placement | None) -> tuple[Tensor, Tensor]:
+    def keys_values(
+        self, x_TBD: Tensor, placement: Placement | None, tap: Tap | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Keys and values, (T, B, H, K) each."""
         heads = (self.num_heads, self.head_width)
-        key = self._placed(self.key(x_TBD).unflatten(-1, heads), placement)
-        return key, self.value(x_TBD).unflatten(-1, heads)
+        key = tapped(tap, "hook_k", self.key(x_TBD).unflatten(-1, heads))
+        value = tapped(tap, "hook_v", self.value(x_TBD).unflatten(-1, heads))
+        return self._placed(key, placement), value
 
     def forward(
         self,
@@ -52,10 +56,11 @@ class Attention(nn.Module):
         value_TBHK: Tensor,
         view: View | FusedView,
         placement: Placement | None,
+        tap: Tap | None = None,
     ) -> Tensor:
-        """(Q, B, D); `placement` is that of the queries."""
+        """(Q, B, D); `placement` is that of the queries. With a tap, on the plain path."""
         query = self.query(x_QBD).unflatten(-1, (self.num_heads, self.head_width))
-        query = self._placed(query, placement)
+        query = self._placed(tapped(tap, "hook_q", query), placement)
         scale = self.head_width**-0.5 if self.scale is None else self.scale.unsqueeze(-1)
         query = query * scale
         if isinstance(view, FusedView):
@@ -67,7 +72,10 @@ class Attention(nn.Module):
             query = query * self._sharpening(view, self.length_scale).to(query.dtype)
         bias = self._score_bias(view).to(query.dtype)
         dropout = self.dropout if self.training else 0.0
-        if view.columns is None:
+        if tap is not None:
+            assert view.columns is None, "a tap needs the dense path"
+            mixed = _plain(query, key_TBHK, value_TBHK, bias, tap)
+        elif view.columns is None:
             mixed = _dense(query, key_TBHK, value_TBHK, bias, dropout)
         else:
             mixed = _windowed(query, key_TBHK, value_TBHK, bias, view.columns, dropout)
@@ -109,6 +117,16 @@ class Attention(nn.Module):
         for relative, pairs in zip(self.relative, view.pairs, strict=True):
             mask = mask + relative(pairs)
         return mask
+
+
+def _plain(
+    query_QBHK: Tensor, key_TBHK: Tensor, value_TBHK: Tensor, bias_GQTH: Tensor, tap: Tap
+) -> Tensor:
+    """Attention as it is written in papers, with everything on the way shown to the tap."""
+    scores = torch.einsum("qbhk,tbhk->bhqt", query_QBHK, key_TBHK)
+    scores = tap("hook_attn_scores", scores + bias_GQTH.permute(0, 3, 1, 2))
+    pattern = tap("hook_pattern", scores.softmax(dim=-1))
+    return tap("hook_z", torch.einsum("bhqt,tbhk->qbhk", pattern, value_TBHK))
 
 
 def _dense(

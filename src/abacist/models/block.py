@@ -7,6 +7,7 @@ from abacist.models.attention import Attention
 from abacist.models.config import ModelConfig
 from abacist.models.encodings import Placement
 from abacist.models.fused import FusedView
+from abacist.models.taps import Tap, tapped, within
 from abacist.models.views import View
 
 
@@ -30,12 +31,12 @@ class MLP(nn.Module):
         self.activation = kinds[config.activation]()
         self.down = nn.Linear(config.mlp_width, config.width, bias="mlp-output" in config.biases)
 
-    def forward(self, x_TBD: Tensor) -> Tensor:
+    def forward(self, x_TBD: Tensor, tap: Tap | None = None) -> Tensor:
         """(T, B, D)"""
-        hidden = self.activation(self.up(x_TBD))
+        hidden = self.activation(tapped(tap, "hook_pre", self.up(x_TBD)))
         if self.gate is not None:
             hidden = hidden * self.gate(x_TBD)
-        out: Tensor = self.down(hidden)
+        out: Tensor = self.down(tapped(tap, "hook_post", hidden))
         return out
 
 
@@ -58,19 +59,21 @@ class Block(nn.Module):
         placement: Placement | None = None,
         injected_TBD: Tensor | None = None,
         first: int = 0,
+        tap: Tap | None = None,
     ) -> Tensor:
         """The residual of tokens `first` … T after this layer, (T - first, B, D).
 
         All tokens serve as keys; only those from `first` on are carried further. `injected` is
         added to what goes into attention and MLP.
         """
+        resid_TBD = tapped(tap, "hook_resid_pre", resid_TBD)
         told = self.told(resid_TBD, injected_TBD)
-        key, value = self.attention.keys_values(told, placement)
+        key, value = self.attention.keys_values(told, placement, within(tap, "attn"))
         if first:
             placement = None if placement is None else placement[first:]
             injected_TBD = None if injected_TBD is None else injected_TBD[first:]
         return self.carry_on(
-            resid_TBD[first:], told[first:], key, value, view, placement, injected_TBD
+            resid_TBD[first:], told[first:], key, value, view, placement, injected_TBD, tap
         )
 
     def told(self, resid_TBD: Tensor, injected_TBD: Tensor | None) -> Tensor:
@@ -87,17 +90,23 @@ class Block(nn.Module):
         view: View | FusedView,
         placement: Placement | None,
         injected_QBD: Tensor | None,
+        tap: Tap | None = None,
     ) -> Tensor:
         """The layer for given queries, keys and values: what cached generation shares."""
-        found = self.attention(told_QBD, key_TBHK, value_TBHK, view, placement)
-        resid = resid_QBD + self.dropout(found)
+        inner = within(tap, "attn")
+        found = self.attention(told_QBD, key_TBHK, value_TBHK, view, placement, inner)
+        resid = resid_QBD + self.dropout(tapped(tap, "hook_attn_out", found))
         if not self.is_pre_norm:
             resid = self.attention_norm(resid)
+        resid = tapped(tap, "hook_resid_mid", resid)
         told: Tensor = self.mlp_norm(resid) if self.is_pre_norm else resid
         if injected_QBD is not None:
             told = told + injected_QBD
-        out: Tensor = resid + self.dropout(self.mlp(told))
-        return out if self.is_pre_norm else self.mlp_norm(out)
+        thought = tapped(tap, "hook_mlp_out", self.mlp(told, within(tap, "mlp")))
+        out: Tensor = resid + self.dropout(thought)
+        if not self.is_pre_norm:
+            out = self.mlp_norm(out)
+        return tapped(tap, "hook_resid_post", out)
 
 
 class Injection(nn.Module):

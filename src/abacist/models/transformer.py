@@ -16,6 +16,7 @@ from abacist.models.config import ABSOLUTE, ModelConfig, PositionScheme
 from abacist.models.coordinates import Coordinates, Placed, placed
 from abacist.models.encodings import Placement, make_vectors, rotation, select_rows
 from abacist.models.fused import FusedView
+from abacist.models.taps import Tap, tapped, tapped_norm, within
 from abacist.models.views import ColumnTable, View, dense_view, window_number, windowed_view
 
 Path = Literal["auto", "dense", "windowed", "fused"]
@@ -94,16 +95,18 @@ class Transformer(nn.Module):
         path: Path = "auto",
         recurrences: int | None = None,
         detached: int = 0,
+        tap: Tap | None = None,
     ) -> Tensor:
         """Logits at each of tokens `first` … T, (B, T - first, V).
 
         A decoder's speak of the token that follows, an encoder's of the answer written there. The
         last layer and the head are computed for those tokens only. `seed` draws what training
         leaves to chance: random offsets, subsets and initial states. `recurrences` overrides how
-        often the layers are run; the first `detached` of them pass no gradient on.
+        often the layers are run; the first `detached` of them pass no gradient on. A `tap` is shown
+        every activation and may replace it; it needs the path `dense`.
         """
         where = self.place(coordinates, len(ids_BT), seed)
-        embedded = self.embed(ids_BT, where)
+        embedded = self.embed(ids_BT, where, tap)
         rounds = self.config.recurrences if recurrences is None else recurrences
         if rounds < 1:
             raise ConfigurationError(f"recurrences must be 1 or more, got {rounds}.")
@@ -115,12 +118,13 @@ class Transformer(nn.Module):
                 state, injected = self.begin_round(state, embedded)
                 for layer, block in enumerate(self.blocks):
                     last = round == rounds - 1 and layer == len(self.blocks) - 1
+                    inner = within(tap, f"blocks.{round * len(self.blocks) + layer}")
                     state = (
-                        block(state, tail, placement, injected, first)
+                        block(state, tail, placement, injected, first, inner)
                         if last
-                        else block(state, whole, placement, injected)
+                        else block(state, whole, placement, injected, tap=inner)
                     )
-        return self.unembed(state)
+        return self.unembed(state, tap)
 
     def place(
         self, coordinates: Coordinates, batch: int = 1, seed: torch.Generator | None = None
@@ -128,14 +132,15 @@ class Transformer(nn.Module):
         """The coordinates as this model's position schemes see them."""
         return placed(self.schemes, coordinates, batch, seed)
 
-    def embed(self, ids_BT: Tensor, where: Placed) -> Tensor:
+    def embed(self, ids_BT: Tensor, where: Placed, tap: Tap | None = None) -> Tensor:
         """The residual stream before the first layer, (T, B, D)."""
-        resid = select_rows(self.embedding.weight, ids_BT.t())
-        for encoding, scheme, values in self._vectors(where):
+        resid = tapped(tap, "hook_embed", select_rows(self.embedding.weight, ids_BT.t()))
+        for number, (encoding, scheme, values) in enumerate(self._vectors(where)):
             if scheme.added_to == "input":
                 # What stands at padding is seen by nobody and must not fall off a table.
                 values = torch.where(where.index < 0, 0, values)
-                resid = resid + encoding(values).transpose(0, 1).to(resid.dtype)
+                vectors = encoding(values).transpose(0, 1).to(resid.dtype)
+                resid = resid + tapped(tap, f"positions.{number}.hook_pos_embed", vectors)
         out: Tensor = self.dropout(self.embedding_norm(resid))
         return out
 
@@ -178,9 +183,10 @@ class Transformer(nn.Module):
             return self.injection(state, embedded), None
         return state, embedded if kind == "sublayers" else None
 
-    def unembed(self, resid_TBD: Tensor) -> Tensor:
+    def unembed(self, resid_TBD: Tensor, tap: Tap | None = None) -> Tensor:
         """Logits (B, T, V) from the residual stream after the last layer."""
-        normed = self.final_norm(self.final_mlp(resid_TBD))
+        resid_TBD = self.final_mlp(resid_TBD)
+        normed = tapped_norm(self.final_norm, resid_TBD, within(tap, "ln_final"))
         # Stored class by class, so that the softmax of the loss runs along whole vectors
         # instead of rows of a dozen numbers.
         logits_VN = self.head.weight @ normed.flatten(0, 1).t()

@@ -34,7 +34,7 @@ def draw_lengths(series: Mapping[str, Sequence[Row]], trained_digits: int, path:
 
     `trained_digits` is the longest training operand.
     """
-    figure = _figure((8, 4.2))
+    figure = new_figure((8, 4.2))
     axes = figure.add_subplot()
     axes.axvspan(0.8, trained_digits + 0.5, color="#4477aa", alpha=0.12, linewidth=0)
     axes.set_title(
@@ -69,7 +69,7 @@ def draw_lengths(series: Mapping[str, Sequence[Row]], trained_digits: int, path:
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="lower left" if len(series) < 3 else "center right", frameon=False)
-    _save(figure, path)
+    save(figure, path)
 
 
 def draw_grid(details: Mapping[str, Any], path: Path) -> None:
@@ -79,7 +79,7 @@ def draw_grid(details: Mapping[str, Any], path: Path) -> None:
     right, count = (np.array(details[name], dtype=float) for name in ("right", "count"))
     size = len(count)
     share = np.ma.masked_array(100 * right / np.maximum(count, 1), mask=count == 0)
-    figure = _figure((6.4, 5.4))
+    figure = new_figure((6.4, 5.4))
     axes = figure.add_subplot()
     axes.set_facecolor("#dddddd")
     edges = (0.5, size + 0.5)
@@ -99,12 +99,12 @@ def draw_grid(details: Mapping[str, Any], path: Path) -> None:
             loc="left",
             fontsize=10,
         )
-    _save(figure, path)
+    save(figure, path)
 
 
 def draw_training(records: Mapping[str, Sequence[Row]], path: Path) -> None:
     """Loss and exact match on validation by step, a curve for each run, from lines of `metrics.jsonl`."""
-    figure = _figure((8, 5.2))
+    figure = new_figure((8, 5.2))
     losses, matches = figure.subplots(2, 1, sharex=True)
     for (name, lines), (_, colour) in zip(records.items(), itertools.cycle(_STYLES), strict=False):
         steps = [line["step"] for line in lines]
@@ -129,12 +129,12 @@ def draw_training(records: Mapping[str, Sequence[Row]], path: Path) -> None:
     for axes in (losses, matches):
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
-    _save(figure, path)
+    save(figure, path)
 
 
 def draw_histograms(histograms: Mapping[str, Mapping[int, int]], path: Path) -> None:
     """Counts side by side, a panel for each name, as a PNG."""
-    figure = _figure((4 * len(histograms), 3.2))
+    figure = new_figure((4 * len(histograms), 3.2))
     for number, (name, counts) in enumerate(histograms.items(), start=1):
         axes = figure.add_subplot(1, len(histograms), number)
         total = sum(counts.values())
@@ -143,11 +143,11 @@ def draw_histograms(histograms: Mapping[str, Mapping[int, int]], path: Path) -> 
         axes.set_xlabel(name)
         axes.set_ylabel("% of training problems")
         axes.spines[["top", "right"]].set_visible(False)
-    _save(figure, path)
+    save(figure, path)
 
 
-def _figure(size: tuple[float, float]) -> Any:
-    """A figure without a window; matplotlib takes a second to import, so only when one is drawn."""
+def new_figure(size: tuple[float, float]) -> Any:
+    """A figure without a window, for `save`; matplotlib takes a second to import, so only when one is drawn."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -156,7 +156,8 @@ def _figure(size: tuple[float, float]) -> Any:
     return figure
 
 
-def _save(figure: Any, path: Path) -> None:
+def save(figure: Any, path: Path) -> None:
+    """Write a figure as a PNG."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
     files.write_bytes(path, buffer.getvalue())

@@ -22,9 +22,10 @@ from abacist.evaluation.scorecard import DEFAULT_SUITES, Scorecard, score
 from abacist.evaluation.solving import Solution, solve
 from abacist.evaluation.suite import Progress, Subject
 from abacist.formats.format import Format, build_format
+from abacist.inspection.specimen import Specimen
 from abacist.models.transformer import Transformer
 from abacist.recipes.recipe import Recipe
-from abacist.runs import directory, scores
+from abacist.runs import directory, embeddings, scores
 from abacist.runs.directory import RunDirectory
 from abacist.tasks.config import ArithmeticConfig
 from abacist.tasks.task import Task, build_task
@@ -72,18 +73,34 @@ class Run:
         `settings` replaces any of the recipe's for evaluation, as in `num_problems=100`. Sections
         of other suites stay in the directory as long as they speak of the same weights.
         """
-        config = override(self.recipe.evaluation, settings)
-        subject = Subject(
+        keep = scores.Keeper(self.directory)
+        return score(self._subject(**settings), suites, on_progress, keep.store)
+
+    def look(self, problem: str, other: str | None = None, num_problems: int = 200) -> Specimen:
+        """One problem to be looked at with the lenses of `inspection/lens.py`.
+
+        `other` is the problem whose activations are patched in; without one it is made. Averages,
+        ablations and probes are over `num_problems` test problems.
+        """
+        return Specimen(
+            self._subject(),
+            self.task.parse([problem]),
+            None if other is None else self.task.parse([other]),
+            embeddings.read(self.directory.embeddings),
+            num_problems,
+        )
+
+    def _subject(self, **settings: int) -> Subject:
+        """What is scored and looked at."""
+        return Subject(
             self.model,
             self.task,
             self.format,
             self.recipe.split,
-            config,
+            override(self.recipe.evaluation, settings),
             self.seed,
             self.recipe.training.num_examples,
         )
-        keep = scores.Keeper(self.directory)
-        return score(subject, suites, on_progress, keep.store)
 
     def prove(
         self,

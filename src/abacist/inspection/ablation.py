@@ -1,0 +1,122 @@
+"""What breaks when one part is switched off: exact match without each head and each MLP.
+
+Zero ablation replaces what a head mixes (z), or what an MLP writes, by 0. Mean ablation replaces
+it by its mean over a test sample, taken apart for tokens that predict and for all others: what is
+lost then is only what the part says about this problem.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from abacist.evaluation.suite import Subject
+from abacist.formats.annotated import Field
+from abacist.inspection.cache import Hook, name_of, run_with_cache
+from abacist.inspection.finding import Finding
+from abacist.inspection.lines import Lines, batches
+from abacist.inspection.specimen import Specimen
+from abacist.intervals import Proportion
+from abacist.models.transformer import Transformer
+from abacist.tasks.problems import Problems
+
+HooksFor = Callable[[Lines], Mapping[str, Hook]]
+"""The hooks for a batch of lines."""
+
+
+@dataclass(frozen=True)
+class Without(Finding):
+    """Exact match without one part, on the same problems."""
+
+    component: str
+    zero: Proportion
+    mean: Proportion
+
+
+@dataclass(frozen=True)
+class Ablation(Finding):
+    """Exact match with all parts, and without each."""
+
+    whole: Proportion
+    without: list[Without]
+
+
+def ablation(specimen: Specimen) -> Ablation:
+    """Zero and mean ablation of every head and MLP, on one test sample."""
+    subject, problems = specimen.subject, specimen.sample
+    means = _means(subject, problems)
+    found = []
+    for label, name, head in components(subject.model):
+        scores = []
+        for ablated in (torch.zeros_like(means[name]), means[name]):
+
+            def hooks(
+                lines: Lines, name: str = name, head: int | None = head, ablated: Tensor = ablated
+            ) -> Mapping[str, Hook]:
+                # (B, T, H, K) or (B, T, D): one of two vectors for each token
+                value = ablated[lines.predicts.long()]
+                return {name: lambda activation: _replaced(activation, value, head)}
+
+            scores.append(exact_match_with(subject, problems, hooks))
+        found.append(Without(label, *scores))
+    return Ablation(exact_match_with(subject, problems, lambda lines: {}), found)
+
+
+def components(model: Transformer) -> list[tuple[str, str, int | None]]:
+    """Every head and MLP passed through: its label, its activation's name, the head's number."""
+    found: list[tuple[str, str, int | None]] = []
+    for depth in range(model.depth):
+        label = f"{depth}." if model.depth > 1 else ""
+        for head in range(model.config.num_heads):
+            found.append((f"head {label}{head}", name_of("z", depth), head))
+        found.append((f"MLP {label}".strip(" ."), name_of("mlp_out", depth), None))
+    return found
+
+
+def exact_match_with(subject: Subject, problems: Problems, hooks_for: HooksFor) -> Proportion:
+    """Exact match of a model with hooks."""
+    right = 0
+    for _, lines in batches(subject, problems):
+        logits, _ = run_with_cache(
+            subject.model,
+            lines.tokens.ids,
+            lines.coordinates,
+            hooks_for(lines),
+            keep=lambda name: False,
+        )
+        right += int(lines.forced(logits).right_tokens().all(dim=1).sum())
+    return Proportion(right, len(problems))
+
+
+def _replaced(activation: Tensor, value: Tensor, head: int | None) -> Tensor:
+    value = value.to(activation)
+    if head is None:
+        return value
+    changed = activation.clone()
+    changed[:, :, head] = value[:, :, head]
+    return changed
+
+
+def _means(subject: Subject, problems: Problems) -> dict[str, Tensor]:
+    """Mean activations over tokens, padding left out: first of those that predict nothing, (2, …)."""
+    names = {name for _, name, _ in components(subject.model)}
+    totals: dict[str, Tensor] = {}
+    counts = torch.zeros(2, dtype=torch.float64)
+    for _, lines in batches(subject, problems):
+        _, cache = run_with_cache(
+            subject.model,
+            lines.tokens.ids,
+            lines.coordinates,
+            keep=lambda name: name in names,
+        )
+        kinds = (~lines.predicts & (lines.tokens.field != Field.PADDING), lines.predicts)
+        counts += torch.tensor([int(kind.sum()) for kind in kinds])
+        for name in names:
+            activation = cache[name].cpu().double()
+            summed = torch.stack([activation[kind].sum(dim=0) for kind in kinds])
+            totals[name] = totals.get(name, 0) + summed
+    return {
+        name: total / counts.clamp(min=1).view(2, *[1] * (total.dim() - 1))
+        for name, total in totals.items()
+    }

@@ -1,0 +1,33 @@
+"""Who looks at whom: the attention of every head in every layer and recurrence over one line."""
+
+from dataclasses import dataclass
+
+from abacist.inspection.cache import run_with_cache
+from abacist.inspection.finding import Array, Finding, array
+from abacist.inspection.specimen import Specimen
+
+
+@dataclass(frozen=True)
+class Attention(Finding):
+    """Every row over the keys sums to 1."""
+
+    tokens: list[str]
+    predicting: list[int]
+    """Numbers of the tokens from which an answer token is read off."""
+    right: list[str]
+    """What should be read off from each of these."""
+    pattern: Array
+    """(depth, head, query, key); depth counts recurrences × layers."""
+
+
+def attention(specimen: Specimen) -> Attention:
+    """The patterns of all heads."""
+    lines = specimen.lines
+    _, cache = run_with_cache(
+        specimen.subject.model,
+        lines.tokens.ids,
+        lines.coordinates,
+        keep=lambda name: name.endswith("hook_pattern"),
+    )
+    pattern = array(cache.stack("pattern")[:, 0], "depth", "head", "query", "key")
+    return Attention(specimen.written, specimen.predicting, specimen.right, pattern)

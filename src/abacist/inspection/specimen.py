@@ -1,0 +1,60 @@
+"""What lenses are pointed at: a trained model, one problem, perhaps a second one, a test sample."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from torch import Tensor
+
+from abacist.evaluation.samples import as_in_training
+from abacist.evaluation.suite import Subject
+from abacist.inspection.lines import Lines, write_lines
+from abacist.tasks.problems import Problems
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """A problem under the lens."""
+
+    subject: Subject
+    problem: Problems
+    """One."""
+    partner: Problems | None = None
+    """One to patch with; None makes one that differs in one carry."""
+    history: Mapping[int, Mapping[str, Tensor]] = field(default_factory=dict)
+    """Copies of the embedding tables by training step; empty where none were kept."""
+    num_problems: int = 200
+    """How many test problems averages, ablations and probes are made of."""
+
+    @cached_property
+    def lines(self) -> Lines:
+        """The problem as the model reads it."""
+        return write_lines(self.subject, self.problem)
+
+    @cached_property
+    def sample(self) -> Problems:
+        """Distinct test problems, distributed as those in training."""
+        return as_in_training(self.subject, self.num_problems, "look")
+
+    @property
+    def text(self) -> str:
+        """The problem as a person types it."""
+        return self.subject.task.expressions(self.problem)[0]
+
+    @property
+    def written(self) -> list[str]:
+        """The tokens of the line."""
+        tokens = self.subject.format.vocabulary.tokens
+        return [tokens[token] for token in self.lines.tokens.ids[0].tolist()]
+
+    @property
+    def predicting(self) -> list[int]:
+        """Numbers of the tokens that predict something."""
+        columns: list[int] = self.lines.predicts[0].nonzero().squeeze(1).tolist()
+        return columns
+
+    @property
+    def right(self) -> list[str]:
+        """What each of them has to predict."""
+        tokens = self.subject.format.vocabulary.tokens
+        return [tokens[label] for label in self.lines.labels[0, self.predicting].tolist()]

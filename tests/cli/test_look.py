@@ -1,0 +1,162 @@
+"""`abacist look`: tables, JSON, pictures, and one line for every mistake."""
+
+import json
+import shutil
+
+import pytest
+from PIL import Image
+
+import abacist
+from abacist.cli import main
+from abacist.inspection.lens import LENSES
+from abacist.reports.lens_figures import FIGURES
+
+HISTORY = {"training.record_embeddings_every": 12}
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command; gives its exit code, standard output and standard error."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        try:
+            code = main(list(arguments))
+        except SystemExit as exit:
+            code = exit.code
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, quick_settings):
+    """Paths of hardly trained runs, by what is special about them."""
+    settings = {
+        "plain": {},
+        "remembered": HISTORY,
+        "looped": {"model.recurrences": 2, "model.positions": "abacus"},
+        "products": {"task": "multiply", "format": "reversed"},
+    }
+    folder = tmp_path_factory.mktemp("looked-at")
+    for name, changes in settings.items():
+        abacist.train("add", out=folder / name, settings=quick_settings | changes, threads=1)
+    return {name: str(folder / name) for name in settings}
+
+
+def test_without_options_next_tokens_and_attention_are_shown(run, trained):
+    code, out, err = run("look", trained["plain"], "12+34")
+    assert (code, err) == (0, "")
+    assert "next-tokens: " in out
+    assert "attention: " in out
+    assert "head 1" in out
+    assert "\x1b" not in out
+
+
+@pytest.mark.parametrize("name", LENSES)
+def test_every_lens_is_shown_told_and_drawn(run, trained, tmp_path, name):
+    path = trained[{"evolution": "remembered", "recurrences": "looped"}.get(name, "plain")]
+    picture = tmp_path / "seen.png"
+    arguments = ["look", path, "458+67", "--lens", name, "--num-problems", "20"]
+    code, out, _ = run(*arguments, "--out", str(picture))
+    assert code == 0
+    assert out.startswith(f"{name}: {LENSES[name].summary}")
+    with Image.open(picture) as image:
+        assert min(image.size) > 200
+    code, out, _ = run(*arguments, "--json")
+    told = json.loads(out)
+    assert told["problem"] == "458+67"
+    assert list(told["lenses"]) == [name]
+
+
+def test_every_lens_has_its_picture():
+    assert list(FIGURES) == list(LENSES)
+
+
+def test_all_lenses_go_into_a_directory_and_tell_what_had_no_use(run, trained, tmp_path):
+    pictures = tmp_path / "pictures"
+    code, out, _ = run(
+        "look", trained["plain"], "1+1", "--lens", "all", "--num-problems", "20",
+        "--out", str(pictures),
+    )  # fmt: skip
+    assert code == 0
+    assert "patching: no single digit of 1+1 can be changed" in out
+    assert "evolution: no copies of the embeddings were kept" in out
+    drawn = {path.stem for path in pictures.iterdir()}
+    assert drawn == set(LENSES) - {"patching", "evolution", "recurrences"}
+
+
+def test_looped_models_with_learned_places_are_looked_at_too(run, trained):
+    code, out, _ = run("look", trained["looped"], "12+34", "--lens", "all", "--num-problems", "20")
+    assert code == 0
+    assert "2 (trained)" in out
+    assert "learned place" in out
+    assert "head 1.0" in out
+
+
+def test_a_problem_to_patch_from_can_be_typed(run, trained):
+    code, out, _ = run("look", trained["plain"], "458+67", "--lens", "patching", "--with", "453+67")
+    assert code == 0
+    assert "458+67 with activations of 453+67" in out
+
+
+def test_long_numbers_are_looked_at_in_full(run, trained):
+    problem = f"{'9' * 60}+1"
+    code, out, _ = run("look", trained["plain"], problem, "--lens", "first-mistake")
+    assert code == 0
+    assert "mistake at place" in out
+
+
+MISTAKES = {
+    "unknown lens": (["12+34", "--lens", "atention"], "did you mean 'attention'"),
+    "no problem": (["twelve"], "it is no sum of whole numbers"),
+    "script": (["<script>"], "it is no sum of whole numbers"),
+    "emoji": (["🧮+1"], "cannot read"),
+    "negative": (["-3+4"], "it has a minus sign"),
+    "empty": ([""], "empty problem"),
+    "none": ([], "one problem is looked at, got 0. Type abacist look latest 12+34."),
+    "two": (["1+2", "3+4"], "one problem is looked at, got 2"),
+    "unlooped": (["12+34", "--lens", "recurrences"], "runs its layers once"),
+    "nothing kept": (["12+34", "--lens", "evolution"], "no copies of the embeddings were kept"),
+    "too long": ([f"{'9' * 100_000}+1"], "too long to look into, at most 512"),
+    "other length": (
+        ["458+67", "--lens", "patching", "--with", "45+67"],
+        "not written alike",
+    ),
+    "unreadable other": (["12+34", "--with", "ten"], "it is no sum of whole numbers"),
+    "picture of many": (["12+34", "--out", "seen.png"], "holds the picture of one lens"),
+    "other picture": (["12+34", "--out", "seen.svg"], "a directory or a .png file, got seen.svg"),
+    "few problems": (["12+34", "--num-problems", "0"], "whole number from 4 to 100,000, got '0'"),
+    "unknown option": (["12+34", "--lense", "all"], "did you mean '--lens'"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_told_in_one_line(run, trained, name):
+    arguments, said = MISTAKES[name]
+    code, out, err = run("look", trained["plain"], *arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("lens", ["carry-probe", "patching"])
+def test_tasks_without_carries_are_told_so(run, trained, lens):
+    code, _, err = run("look", trained["products"], "12*34", "--lens", lens)
+    assert code == 2
+    assert err.startswith(f"abacist: lens {lens}: ")
+
+
+def test_help_lists_every_lens(run):
+    code, out, _ = run("look", "--help")
+    assert code == 0
+    for name, lens in LENSES.items():
+        assert f"{name:16}{lens.summary}" in out
+
+
+def test_a_run_without_its_history_is_still_looked_at(run, trained, tmp_path):
+    shutil.copytree(trained["remembered"], tmp_path / "copy")
+    shutil.rmtree(tmp_path / "copy" / "embeddings")
+    code, out, _ = run("look", str(tmp_path / "copy"), "12+34", "--lens", "embeddings")
+    assert code == 0
+    assert "wave of k periods" in out

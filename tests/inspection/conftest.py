@@ -1,0 +1,55 @@
+"""Small models with random weights, and a problem to look at."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from abacist.data.config import SplitConfig
+from abacist.evaluation.config import EvaluationConfig
+from abacist.evaluation.suite import Subject
+from abacist.formats.config import FORMATS
+from abacist.formats.format import build_format
+from abacist.inspection.specimen import Specimen
+from abacist.models.config import POSITIONS, ModelConfig
+from abacist.models.transformer import Transformer
+from abacist.tasks.config import TASKS, ArithmeticConfig
+from abacist.tasks.task import build_task
+
+
+@pytest.fixture
+def random_specimen():
+    """Makes a specimen; none of its model's parameters is 0 or 1, as biases are at the start."""
+
+    def make(
+        problem="458+67",
+        task=None,
+        format="reversed",
+        positions="place-relative",
+        history=None,
+        **model,
+    ):
+        config = TASKS[task] if task else ArithmeticConfig(max_digits=3)
+        written = build_format(FORMATS[format], config)
+        schemes = POSITIONS[positions] if isinstance(positions, str) else positions
+        sizes = {"width": 12, "num_heads": 2, "mlp_width": 20, "positions": schemes}
+        torch.manual_seed(0)
+        made = Transformer(ModelConfig(**(sizes | model)), len(written.vocabulary)).eval()
+        with torch.no_grad():
+            for parameter in made.parameters():
+                parameter += 0.3 * torch.randn_like(parameter)
+        built = build_task(config)
+        subject = Subject(made, built, written, SplitConfig(), EvaluationConfig(), seed=0)
+        return Specimen(subject, built.parse([problem]), history=history or {}, num_problems=30)
+
+    return make
+
+
+@pytest.fixture
+def with_partner():
+    """The same specimen with a problem to patch from."""
+
+    def make(specimen, partner):
+        return replace(specimen, partner=specimen.subject.task.parse([partner]))
+
+    return make
