@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 
 from abacist.errors import ConfigurationError, nearest
-from abacist.recipes import addition, five_operations, parallel, spaced, three_digit
+from abacist.recipes import addition, parallel, spaced, three_digit
 from abacist.recipes.recipe import Recipe
 
 RECIPES: dict[str, Callable[[], Recipe]] = {
@@ -13,7 +13,6 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
     "three-digit": three_digit.three_digit,
     "spaced": spaced.spaced,
     "parallel": parallel.parallel,
-    "five-operations": five_operations.five_operations,
 }
 """Every recipe by name; the default comes first."""
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from abacist.data.config import SplitConfig
 from abacist.evaluation.config import EvaluationConfig
 from abacist.formats.config import FORMATS
-from abacist.models.config import ModelConfig, PositionScheme
+from abacist.models.config import POSITIONS, ModelConfig
 from abacist.recipes.recipe import Recipe
 from abacist.tasks.config import TASKS, ArithmeticConfig
 from abacist.training.config import TrainingConfig
@@ -15,7 +15,8 @@ def five_operations() -> Recipe:
     """Calculates + - * // % of numbers up to 999, the work of each operation written out.
 
     Cost: 59,032 parameters, about 8 minutes of training on one core.
-    Promise: TODO
+    Promise: none yet, which is why this recipe is not in the table of recipes. With operands drawn by
+    value and seed 100, 3,000 steps leave 5 % of quotients and remainders wrong (docs/log.md).
 
     A published model of 10,650,624 parameters, with carries as its only work, is right on all sums,
     differences and products, 99.48 % of quotients and 96.90 % of remainders: it has to divide three
@@ -26,7 +27,8 @@ def five_operations() -> Recipe:
     assert isinstance(task, ArithmeticConfig)
     return Recipe(
         name="five-operations",
-        task=replace(task, weights=(0.15, 0.15, 0.25, 0.2, 0.25)),
+        # Of uniform values few make a quotient of two digits or three, which is the harder work.
+        task=replace(task, weights=(0.15, 0.15, 0.25, 0.2, 0.25), sampling="lengths"),
         format=FORMATS["worked"],
         split=SplitConfig(),
         model=ModelConfig(
@@ -34,11 +36,7 @@ def five_operations() -> Recipe:
             num_heads=8,
             mlp_width=256,
             # Heads that begin alike take a thousand steps to find what to look at.
-            positions=(
-                PositionScheme(encoding="relative", coordinate="place", window=(0, 1), spread=2.0),
-                PositionScheme(encoding="relative", coordinate="row", window=(-2, 1), spread=2.0),
-                PositionScheme(encoding="relative", coordinate="step", window=(-1, 0), spread=2.0),
-            ),
+            positions=POSITIONS["place-row-step"],
         ),
         training=TrainingConfig(
             num_steps=3_000,
