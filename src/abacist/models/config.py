@@ -144,11 +144,6 @@ POSITIONS: dict[str, tuple[PositionScheme, ...]] = {
         PositionScheme(encoding="alibi", coordinate="place", slope=1.0),
         PositionScheme(encoding="relative", coordinate="place", max_distance=2),
     ),
-    "place-row-step": (
-        PositionScheme(encoding="relative", coordinate="place", window=(0, 1), spread=2.0),
-        PositionScheme(encoding="relative", coordinate="row", window=(-2, 1), spread=2.0),
-        PositionScheme(encoding="relative", coordinate="step", window=(-1, 0), spread=2.0),
-    ),
     "gpt2": (PositionScheme(encoding="learned", coordinate="index"),),
     "sinusoidal": (PositionScheme(encoding="sinusoidal", coordinate="index"),),
     "rope": (PositionScheme(encoding="rotary", coordinate="index"),),
