@@ -1,9 +1,11 @@
 """The recipes that answer published systems, over several seeds: what they get wrong, and what they cost.
 
     python benchmarks/recipes.py three-digit [--seeds 5] [--out results/three-digit.json]
+    python benchmarks/recipes.py five-operations --run runs/five-operations-20261121 --sample 10000
     python benchmarks/recipes.py --readme
 
-The second form puts the table of all committed records into the README.
+The second form scores a run that is there already, on a sample where the space is large. The third
+puts the table of all committed records into the README.
 
 Each seed is trained from nothing on one thread, in a process of its own, and then scored on the
 suites of its recipe: `SUITES` lists them. A suite is a number of problems, and how many of them are
@@ -84,22 +86,24 @@ def smallest_margins(run: Run, problems: Problems, format: Format) -> Tensor:
     return margins
 
 
-def drawn(run: Run, name: str, task: ArithmeticConfig, split: bool = True) -> Problems:
-    """Test problems of a task like the run's; longer ones than it was trained on need no split."""
-    generator = seeds.generator(run.seed, "benchmark", len(name), *name.encode()[:8])
+def drawn(run: Run, name: str, task: ArithmeticConfig, number: int = NUM_PROBLEMS) -> Problems:
+    """Test problems of a task like the run's."""
+    generator = seeds.generator(run.seed, "benchmark", name)
     drawer = build_task(task)
-    shapes = drawer.draw_shapes(NUM_PROBLEMS, generator)
-    if split:
-        return draw_from_split(drawer, shapes, "test", run.recipe.split, generator)
-    return drawer.draw(shapes, generator)
+    shapes = drawer.draw_shapes(number, generator)
+    return draw_from_split(drawer, shapes, "test", run.recipe.split, generator)
 
 
-def every(run: Run) -> Iterator[Row]:
-    """The whole space, operation by operation."""
+def every(run: Run, sample: int | None = None) -> Iterator[Row]:
+    """The whole space, operation by operation, or a sample of the test problems of each."""
     config = run.recipe.task
     assert isinstance(config, ArithmeticConfig)
     for operation in config.operations:
-        space = build_task(replace(config, operations=(operation,), weights=())).space()
+        alone = replace(config, operations=(operation,), weights=())
+        if sample is not None:
+            yield judged(run, f"sample of {operation}", drawn(run, operation, alone, sample))
+            continue
+        space = build_task(alone).space()
         assert space is not None
         errors, margin = 0, float("inf")
         for begin in range(0, len(space), AT_ONCE):
@@ -160,7 +164,7 @@ def at_once(run: Run) -> Iterator[Row]:
     yield {"name": "a+b unlike b+a", "errors": unequal, "n": len(problems)}
 
 
-SUITES: dict[str, Callable[[Run], Iterator[Row]]] = {
+SUITES: dict[str, Callable[..., Iterator[Row]]] = {
     "three-digit": every,
     "spaced": spacings,
     "parallel": at_once,
@@ -175,20 +179,28 @@ def measure(recipe: str, seed: int) -> dict[str, Any]:
         begin = time.process_time()
         run = abacist.train(recipe, out=Path(directory) / "run", seed=seed, threads=1)
         processor_seconds = time.process_time() - begin
-        curve = run.directory.read_metrics()
-        first_perfect = next((r for r in curve if r["exact_match"]["value"] == 1), None)
-        return {
-            "seed": seed,
-            "seconds": round(curve[-1]["seconds"], 1),
-            "processor_seconds": round(processor_seconds, 1),
-            "steps": run.recipe.training.num_steps,
-            "batch_size": run.recipe.training.batch_size,
-            "threads": 1,
-            "parameters": run.model.num_parameters,
-            "steps_to_perfect_validation": first_perfect and first_perfect["step"],
-            "suites": list(SUITES[recipe](run)),
-            "circumstances": circumstances(),
-        }
+        return outcome(run, round(processor_seconds, 1))
+
+
+def outcome(
+    run: Run, processor_seconds: float | None = None, sample: int | None = None
+) -> dict[str, Any]:
+    """What a run cost and what it gets wrong."""
+    curve = run.directory.read_metrics()
+    first_perfect = next((r for r in curve if r["exact_match"]["value"] == 1), None)
+    suites = SUITES[run.recipe.name]
+    return {
+        "seed": run.seed,
+        "seconds": round(curve[-1]["seconds"], 1),
+        "processor_seconds": processor_seconds,
+        "steps": run.recipe.training.num_steps,
+        "batch_size": run.recipe.training.batch_size,
+        "threads": 1,
+        "parameters": run.model.num_parameters,
+        "steps_to_perfect_validation": first_perfect and first_perfect["step"],
+        "suites": list(suites(run) if sample is None else suites(run, sample)),
+        "circumstances": circumstances(),
+    }
 
 
 # The README's table ------------------------------------------------------------------------------
@@ -198,15 +210,16 @@ def line(name: str) -> str:
     """A recipe's row: of each suite the errors of all its seeds together."""
     record = json.loads((ROOT / "results" / f"{name}.json").read_text())
     found = record["seeds"]
-    seconds = statistics.median(seed["seconds"] for seed in found)
-    processor = statistics.median(seed["processor_seconds"] for seed in found)
+    seconds = f"{statistics.median(seed['seconds'] for seed in found):.0f}"
+    if all(seed["processor_seconds"] for seed in found):
+        seconds += f" ({statistics.median(seed['processor_seconds'] for seed in found):.0f})"
     cells = []
     for number, suite in enumerate(found[0]["suites"]):
         errors = [seed["suites"][number]["errors"] for seed in found]
         shown = f"{errors[0]}" if len(set(errors)) == 1 else " / ".join(map(str, errors))
         cells.append(f"{suite['name']}: **{shown}** of {suite['n']:,}")
     return (
-        f"| `{name}` | {found[0]['parameters']:,} | {len(found)} | {seconds:.0f} ({processor:.0f}) | "
+        f"| `{name}` | {found[0]['parameters']:,} | {len(found)} | {seconds} | "
         f"{'; '.join(cells)} | [record](results/{name}.json) |"
     )
 
@@ -231,6 +244,8 @@ def main() -> None:
     parser.add_argument("recipe", nargs="?", choices=list(SUITES))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", help="write the record here, as JSON")
+    parser.add_argument("--run", help="score this run instead of training")
+    parser.add_argument("--sample", type=int, help="so many problems instead of every one")
     parser.add_argument("--readme", action="store_true", help="only bring the README up to date")
     arguments = parser.parse_args()
     if arguments.readme:
@@ -240,14 +255,24 @@ def main() -> None:
     if arguments.recipe is None:
         parser.error("type a recipe, or --readme")
     found = []
+    if arguments.run:
+        torch.set_num_threads(1)
+        found = [outcome(abacist.load(arguments.run), sample=arguments.sample)]
+        write(arguments, found)
+        return
     spawn = multiprocessing.get_context("spawn")
     for seed in range(arguments.seeds):
         with spawn.Pool(1) as pool:
             found.append(pool.apply(measure, (arguments.recipe, seed)))
-        print(json.dumps({k: v for k, v in found[-1].items() if k != "circumstances"}), flush=True)
+        write(arguments, found)
+
+
+def write(arguments: argparse.Namespace, found: list[dict[str, Any]]) -> None:
+    """Show the newest seed, and keep the record of all so far."""
+    print(json.dumps({k: v for k, v in found[-1].items() if k != "circumstances"}), flush=True)
+    if arguments.out:
         record = {"recipe": arguments.recipe, "seeds": found}
-        if arguments.out:
-            Path(arguments.out).write_text(json.dumps(record, indent=1) + "\n")
+        Path(arguments.out).write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

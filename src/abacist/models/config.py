@@ -144,6 +144,10 @@ POSITIONS: dict[str, tuple[PositionScheme, ...]] = {
         PositionScheme(encoding="relative", coordinate="place", max_distance=2),
     ),
     "index-relative": (PositionScheme(encoding="relative", coordinate="index"),),
+    "place-nearest": (
+        PositionScheme(encoding="alibi", coordinate="place", slope=1.0),
+        PositionScheme(encoding="relative", coordinate="place", max_distance=2),
+    ),
     "gpt2": (PositionScheme(encoding="learned", coordinate="index"),),
     "sinusoidal": (PositionScheme(encoding="sinusoidal", coordinate="index"),),
     "rope": (PositionScheme(encoding="rotary", coordinate="index"),),

@@ -4,15 +4,7 @@ import inspect
 from collections.abc import Callable
 
 from abacist.errors import ConfigurationError, nearest
-from abacist.recipes import (
-    addition,
-    five_operations,
-    multiplication,
-    parallel,
-    published,
-    spaced,
-    three_digit,
-)
+from abacist.recipes import addition, multiplication, parallel, published, spaced, three_digit
 from abacist.recipes.recipe import Recipe
 
 RECIPES: dict[str, Callable[[], Recipe]] = {
@@ -24,7 +16,6 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
     "three-digit": three_digit.three_digit,
     "spaced": spaced.spaced,
     "parallel": parallel.parallel,
-    "five-operations": five_operations.five_operations,
     "three-digit-grokking": published.three_digit_grokking,
     "parallel-encoder": published.parallel_encoder,
     "parallel-encoder-torch": published.parallel_encoder_torch,

@@ -3,7 +3,7 @@
 from abacist.data.config import SplitConfig
 from abacist.evaluation.config import EvaluationConfig
 from abacist.formats.config import FORMATS
-from abacist.models.config import ModelConfig, PositionScheme
+from abacist.models.config import POSITIONS, ModelConfig
 from abacist.recipes.recipe import Recipe
 from abacist.tasks.config import ArithmeticConfig
 from abacist.training.config import TrainingConfig
@@ -13,7 +13,8 @@ def parallel() -> Recipe:
     """Adds numbers of up to 20 digits in one pass, all digits of the answer at once.
 
     Cost: 102,536 parameters, about 4 minutes of training on one core.
-    Promise: TODO
+    Promise: of 10,000 test problems of up to 20 digits 6 wrong, of single-digit sums none, a + b always
+    like b + a; of 10,000 with 21 to 30 digits 29 wrong (one seed, results/parallel.json).
 
     A published notebook's encoder of 104,206 parameters reaches 79 % of all tokens, and about one
     sum in five, of up to 20 digits. What is hard is the carry: in one pass a digit must know whether
@@ -35,10 +36,7 @@ def parallel() -> Recipe:
             num_heads=4,
             mlp_width=128,
             num_layers=3,
-            positions=(
-                PositionScheme(encoding="alibi", coordinate="place", slope=1.0),
-                PositionScheme(encoding="relative", coordinate="place", max_distance=2),
-            ),
+            positions=POSITIONS["place-nearest"],
         ),
         training=TrainingConfig(num_steps=2_500, batch_size=96, learning_rate=4e-3),
         evaluation=EvaluationConfig(longest=40),
