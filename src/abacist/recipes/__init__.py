@@ -4,13 +4,14 @@ import inspect
 from collections.abc import Callable
 
 from abacist.errors import ConfigurationError, nearest
-from abacist.recipes import addition, multiplication
+from abacist.recipes import addition, division, multiplication
 from abacist.recipes.recipe import Recipe
 
 RECIPES: dict[str, Callable[[], Recipe]] = {
     "add": addition.add,
     "add-tiny": addition.add_tiny,
     "multiply": multiplication.multiply,
+    "divide": division.divide,
 }
 """Every recipe by name; the default comes first."""
 
