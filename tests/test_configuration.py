@@ -164,7 +164,11 @@ def test_a_branch_is_no_setting(branch: str) -> None:
         ("model.tied_head", "yes", "true or false"),
         ("model.tied_head", "True", "true or false"),
         ("model.norm", "batch", "one of layer, rms"),
-        ("model.positions", "alibis", "one of place-relative, place-relative-soft, index-relative"),
+        (
+            "model.positions",
+            "alibis",
+            "one of place-relative, place-row-relative, place-relative-soft",
+        ),
         ("model.positions.0.window", "0", "2 values with a comma between, each a whole number"),
         ("model.positions.0.window", "0,1,2", "2 values with a comma between"),
         ("model.positions.0.window", "a,b", "2 values with a comma between"),

@@ -14,7 +14,7 @@ from abacist.recipes.recipe import Recipe
 from abacist.runs.run import build_model, build_problems
 from abacist.tasks.problems import Problems, Shapes
 
-SMALL = ["multiply"]
+SMALL = ["multiply", "divide"]
 
 
 def draw(recipe: Recipe, lengths: tuple[int, int], count: int, seed: int = 0) -> Problems:

@@ -17,7 +17,13 @@ from abacist.tasks.problems import Problems, Shapes
 
 TASK = Arithmetic(ArithmeticConfig())
 FORMAT = PlainFormat(PlainFormatConfig(), ArithmeticConfig())
-SCHEME_NAMES = list(POSITIONS)
+NAMED = {
+    name: schemes
+    for name, schemes in POSITIONS.items()
+    if all(scheme.coordinate in ("index", "place") for scheme in schemes)
+}
+"""Those that sums can be written for; rows and steps are for longer calculations."""
+SCHEME_NAMES = list(NAMED)
 
 
 def place_window(low: int, high: int) -> tuple[PositionScheme, ...]:

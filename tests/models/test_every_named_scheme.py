@@ -6,6 +6,7 @@ from overfitting import steps_to_learn
 from reference_model import reference_logits
 from small_models import (
     FORMAT,
+    NAMED,
     SCHEME_NAMES,
     ids_of,
     place_window,
@@ -106,7 +107,7 @@ def test_no_gradient_flows_back_from_a_logit_to_a_later_token(
 ONLY_DIFFERENCES = {
     **{
         name: schemes
-        for name, schemes in POSITIONS.items()
+        for name, schemes in NAMED.items()
         if not any(s.encoding in (*ABSOLUTE, "fire") for s in schemes)
     },
     "rotary places": (PositionScheme(encoding="rotary", coordinate="place"),),
@@ -173,10 +174,10 @@ def test_a_batch_through_the_fast_path_equals_one_pair_at_a_time(positions: str)
 
 
 WINDOWED: dict[str, tuple[PositionScheme, ...]] = {
-    **{name: schemes for name, schemes in POSITIONS.items() if any(s.window for s in schemes)},
+    **{name: schemes for name, schemes in NAMED.items() if any(s.window for s in schemes)},
     **{
         f"{name} in a place window": (*schemes, *place_window(-1, 2))
-        for name, schemes in POSITIONS.items()
+        for name, schemes in NAMED.items()
         if not any(s.window for s in schemes)
     },
     "alibi with a window of its own": (

@@ -143,6 +143,15 @@ POSITIONS: dict[str, tuple[PositionScheme, ...]] = {
     "place-relative-soft": (
         PositionScheme(encoding="relative", coordinate="place", max_distance=2),
     ),
+    "cell-relative": (
+        PositionScheme(encoding="relative", coordinate="place", window=(0, 1)),
+        PositionScheme(encoding="relative", coordinate="row", window=(-1, 0)),
+    ),
+    "row-place-step-relative": (
+        PositionScheme(encoding="relative", coordinate="row", window=(-2, 0)),
+        PositionScheme(encoding="relative", coordinate="place", window=(0, 2)),
+        PositionScheme(encoding="relative", coordinate="step", window=(0, 2)),
+    ),
     "index-relative": (PositionScheme(encoding="relative", coordinate="index"),),
     "place-nearest": (
         PositionScheme(encoding="alibi", coordinate="place", slope=1.0),

@@ -4,7 +4,15 @@ import inspect
 from collections.abc import Callable
 
 from abacist.errors import ConfigurationError, nearest
-from abacist.recipes import addition, multiplication, parallel, published, spaced, three_digit
+from abacist.recipes import (
+    addition,
+    division,
+    multiplication,
+    parallel,
+    published,
+    spaced,
+    three_digit,
+)
 from abacist.recipes.recipe import Recipe
 
 RECIPES: dict[str, Callable[[], Recipe]] = {
@@ -13,6 +21,7 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
     "add-many": addition.add_many,
     "subtract": addition.subtract,
     "multiply": multiplication.multiply,
+    "divide": division.divide,
     "three-digit": three_digit.three_digit,
     "spaced": spaced.spaced,
     "parallel": parallel.parallel,
