@@ -208,3 +208,25 @@ def test_the_page_on_looking_speaks_python_that_runs(untrained, monkeypatch):
     for block in blocks:
         exec(block, names)
     assert names["seen"].weight.axes == ("depth", "head", "field", "difference")
+
+
+def test_figures_on_how_it_adds_are_those_of_the_committed_record():
+    specification = importlib.util.spec_from_file_location(
+        "how_it_adds", ROOT / "benchmarks" / "how_it_adds.py"
+    )
+    benchmark = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(benchmark)
+    document = benchmark.DOCUMENT.read_text()
+    assert benchmark.with_tables(document) == document
+    assert "| head 0 |" in document
+
+
+def test_head_0_of_the_record_carries_and_the_others_do_not():
+    record = json.loads((ROOT / "results" / "how-it-adds.json").read_text())
+    off_by_one = {row["component"]: row["off by one"]["interval"] for row in record["errors"]}
+    moved = {row["patched"]: row["more than half"]["interval"] for row in record["patching"]}
+    assert off_by_one["head 0"][0] > 0.95
+    assert max(off_by_one["head 1"][1], off_by_one["head 2"][1]) < 0.5
+    assert moved["head 0"][0] > max(moved[f"head {head}"][1] for head in (1, 2, 3))
+    after = {row["stage"]: row for row in record["carry-probe"]["probes"] if row["place"] is None}
+    assert after["0 attention"]["accuracy"]["value"] == 1
