@@ -3,7 +3,7 @@
     python benchmarks/how_it_adds.py --out results/how-it-adds.json --pictures docs
     python benchmarks/how_it_adds.py --document      only brings the tables up to date
 
-Trains the recipe with seed 0, or looks at `--run`. Everything is over test problems; patching is over one
+Trains the recipe with `--seed`, or looks at `--run`. Everything is over test problems; patching is over one
 partner for each, which differs in one digit and one carry.
 """
 
@@ -171,6 +171,7 @@ def with_tables(document: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", help="a run of the default recipe, instead of training one")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", help="write the record here, as JSON")
     parser.add_argument("--pictures", help="draw pictures in this directory")
     parser.add_argument("--document", action="store_true", help="only bring the tables up to date")
@@ -182,7 +183,7 @@ def main() -> None:
         run = (
             abacist.load(arguments.run)
             if arguments.run
-            else abacist.train("add", out=Path(folder) / "add", seed=0)
+            else abacist.train("add", out=Path(folder) / "add", seed=arguments.seed)
         )
         pictures = Path(arguments.pictures) if arguments.pictures else None
         record = measure(run, pictures)

@@ -16,6 +16,7 @@ from abacist.evaluation.solving import Solution
 from abacist.formats.config import FORMATS
 from abacist.formats.format import build_format
 from abacist.inspection.lens import LENSES
+from abacist.intervals import percent
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.recipes import RECIPES, find
 from abacist.runs.run import build_model
@@ -230,3 +231,13 @@ def test_head_0_of_the_record_carries_and_the_others_do_not():
     assert moved["head 0"][0] > max(moved[f"head {head}"][1] for head in (1, 2, 3))
     after = {row["stage"]: row for row in record["carry-probe"]["probes"] if row["place"] is None}
     assert after["0 attention"]["accuracy"]["value"] == 1
+
+
+def test_what_is_told_of_the_other_seed_is_in_its_record():
+    record = json.loads((ROOT / "results" / "how-it-adds-seed-1.json").read_text())
+    text = (ROOT / "docs" / "how-it-adds.md").read_text()
+    effect = {row["patched"]: row["mean"] for row in record["patching"]}
+    others = max(effect[f"head {head}"] for head in (1, 2, 3))
+    assert f"mean effect {effect['head 0']:.2f}\nagainst at most {others:.2f}" in text
+    off_by_one = record["errors"][0]["off by one"]["value"]
+    assert f"without it {percent(off_by_one)} of the wrong digits" in text
