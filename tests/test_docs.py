@@ -16,6 +16,7 @@ from abacist.evaluation.solving import Solution
 from abacist.formats.config import FORMATS
 from abacist.formats.format import build_format
 from abacist.inspection.lens import LENSES
+from abacist.intervals import percent
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.recipes import RECIPES, find
 from abacist.runs.run import build_model
@@ -228,3 +229,35 @@ def test_the_page_on_looking_speaks_python_that_runs(untrained, monkeypatch):
     for block in blocks:
         exec(block, names)
     assert names["seen"].weight.axes == ("depth", "head", "field", "difference")
+
+
+def test_figures_on_how_it_adds_are_those_of_the_committed_record():
+    specification = importlib.util.spec_from_file_location(
+        "how_it_adds", ROOT / "benchmarks" / "how_it_adds.py"
+    )
+    benchmark = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(benchmark)
+    document = benchmark.DOCUMENT.read_text()
+    assert benchmark.with_tables(document) == document
+    assert "| head 0 |" in document
+
+
+def test_head_0_of_the_record_carries_and_the_others_do_not():
+    record = json.loads((ROOT / "results" / "how-it-adds.json").read_text())
+    off_by_one = {row["component"]: row["off by one"]["interval"] for row in record["errors"]}
+    moved = {row["patched"]: row["more than half"]["interval"] for row in record["patching"]}
+    assert off_by_one["head 0"][0] > 0.95
+    assert max(off_by_one["head 1"][1], off_by_one["head 2"][1]) < 0.5
+    assert moved["head 0"][0] > max(moved[f"head {head}"][1] for head in (1, 2, 3))
+    after = {row["stage"]: row for row in record["carry-probe"]["probes"] if row["place"] is None}
+    assert after["0 attention"]["accuracy"]["value"] == 1
+
+
+def test_what_is_told_of_the_other_seed_is_in_its_record():
+    record = json.loads((ROOT / "results" / "how-it-adds-seed-1.json").read_text())
+    text = (ROOT / "docs" / "how-it-adds.md").read_text()
+    effect = {row["patched"]: row["mean"] for row in record["patching"]}
+    others = max(effect[f"head {head}"] for head in (1, 2, 3))
+    assert f"mean effect {effect['head 0']:.2f}\nagainst at most {others:.2f}" in text
+    off_by_one = record["errors"][0]["off by one"]["value"]
+    assert f"without it {percent(off_by_one)} of the wrong digits" in text

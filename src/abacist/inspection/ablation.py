@@ -42,25 +42,40 @@ class Ablation(Finding):
     without: list[Without]
 
 
+@dataclass(frozen=True)
+class Switch:
+    """Hooks that switch one part off."""
+
+    component: str
+    zero: HooksFor
+    mean: HooksFor
+
+
 def ablation(specimen: Specimen) -> Ablation:
     """Zero and mean ablation of every head and MLP, on one test sample."""
     subject, problems = specimen.subject, specimen.sample
+    without = [
+        Without(
+            switch.component,
+            zero=exact_match_with(subject, problems, switch.zero),
+            mean=exact_match_with(subject, problems, switch.mean),
+        )
+        for switch in switches(subject, problems)
+    ]
+    return Ablation(exact_match_with(subject, problems, lambda lines: {}), without)
+
+
+def switches(subject: Subject, problems: Problems) -> list[Switch]:
+    """One for every head and MLP; means are taken over these problems."""
     means = _means(subject, problems)
-    found = []
-    for label, name, head in components(subject.model):
-        scores = []
-        for ablated in (torch.zeros_like(means[name]), means[name]):
-
-            def hooks(
-                lines: Lines, name: str = name, head: int | None = head, ablated: Tensor = ablated
-            ) -> Mapping[str, Hook]:
-                # (B, T, H, K) or (B, T, D): one of two vectors for each token
-                value = ablated[lines.predicts.long()]
-                return {name: lambda activation: _replaced(activation, value, head)}
-
-            scores.append(exact_match_with(subject, problems, hooks))
-        found.append(Without(label, *scores))
-    return Ablation(exact_match_with(subject, problems, lambda lines: {}), found)
+    return [
+        Switch(
+            label,
+            zero=_hooks(name, head, torch.zeros_like(means[name])),
+            mean=_hooks(name, head, means[name]),
+        )
+        for label, name, head in components(subject.model)
+    ]
 
 
 def components(model: Transformer) -> list[tuple[str, str, int | None]]:
@@ -87,6 +102,16 @@ def exact_match_with(subject: Subject, problems: Problems, hooks_for: HooksFor) 
         )
         right += int(lines.forced(logits).right_tokens().all(dim=1).sum())
     return Proportion(right, len(problems))
+
+
+def _hooks(name: str, head: int | None, ablated: Tensor) -> HooksFor:
+    """Puts one of two values at each token: `ablated` is (2, H, K) or (2, D), for tokens that predict second."""
+
+    def hooks(lines: Lines) -> Mapping[str, Hook]:
+        value = ablated[lines.predicts.long()]
+        return {name: lambda activation: _replaced(activation, value, head)}
+
+    return hooks
 
 
 def _replaced(activation: Tensor, value: Tensor, head: int | None) -> Tensor:

@@ -45,16 +45,16 @@ def attribution(specimen: Specimen) -> Attribution:
     """Contributions that sum to the lead of the right token."""
     model, lines, at = specimen.subject.model, specimen.lines, specimen.predicting
     logits, cache = run_with_cache(model, lines.tokens.ids, lines.coordinates)
-    right = lines.labels[0, at].to(logits.device)
-    chosen = logits[0, at].double()
+    right = lines.labels[0, at]
+    chosen = _exact(logits[0, at])
     best_wrong = chosen.scatter(-1, right.unsqueeze(-1), -torch.inf).argmax(dim=-1)
     lead = chosen.gather(-1, right.unsqueeze(-1)) - chosen.gather(-1, best_wrong.unsqueeze(-1))
     parts = _summands(model, lines_embedded(specimen), cache, at)
-    head = model.head.weight.double()
+    head = _exact(model.head.weight)
     direction = head[right] - head[best_wrong]
     contribution = {name: (part * direction).sum(dim=-1) for name, part in parts.items()}
     if model.head.bias is not None:
-        bias = model.head.bias.double()
+        bias = _exact(model.head.bias)
         contribution[_BIASES] = contribution[_BIASES] + bias[right] - bias[best_wrong]
     names = specimen.subject.format.vocabulary.tokens
     return Attribution(
@@ -78,7 +78,7 @@ def _summands(
 ) -> Parts:
     """The summands of what goes into the head, after the final norm."""
     config = model.config
-    embedded = embedded_TD[at].double()
+    embedded = _exact(embedded_TD[at])
     zero = torch.zeros_like(embedded)
     parts: Parts = {
         "embedding": embedded if config.initial_state == "input" else zero,
@@ -91,16 +91,16 @@ def _summands(
         assert isinstance(block, Block)
         label = f"{depth}." if cache.depth > 1 else ""
         output = block.attention.output
-        z_PHK = cache["z", depth][0, at].double()
-        for head, weight_KD in enumerate(torch.split(output.weight.double().t(), z_PHK.shape[-1])):
+        z_PHK = _exact(cache["z", depth][0, at])
+        for head, weight_KD in enumerate(torch.split(_exact(output.weight).t(), z_PHK.shape[-1])):
             parts[f"head {label}{head}"] = z_PHK[:, head] @ weight_KD
         parts = _with_bias(parts, output.bias)
         if not block.is_pre_norm:
             before = cache["resid_pre", depth] + cache["attn_out", depth]
             parts = _frozen(block.attention_norm, parts, before[0, at])
-        thought = cache["mlp_out", depth][0, at].double()
+        thought = _exact(cache["mlp_out", depth][0, at])
         bias = block.mlp.down.bias
-        parts[f"MLP {label}".strip(" .")] = thought if bias is None else thought - bias.double()
+        parts[f"MLP {label}".strip(" .")] = thought if bias is None else thought - _exact(bias)
         parts = _with_bias(parts, bias)
         if not block.is_pre_norm:
             before = cache["resid_mid", depth] + cache["mlp_out", depth]
@@ -109,7 +109,7 @@ def _summands(
     if not isinstance(model.final_mlp, nn.Identity):
         # Its output replaces the residual, so that nothing else reaches the head directly.
         last = model.final_mlp(last)
-        parts = {"final MLP": last.double(), _BIASES: zero}
+        parts = {"final MLP": _exact(last), _BIASES: zero}
     return (
         parts
         if isinstance(model.final_norm, nn.Identity)
@@ -123,20 +123,25 @@ def _begun(model: Transformer, parts: Parts, embedded: Tensor) -> Parts:
         return parts | {"embedding": parts["embedding"] + embedded}
     if model.injection is None:
         return parts
-    of_state, of_input = model.injection.mix.weight.double().t().chunk(2)
+    of_state, of_input = _exact(model.injection.mix.weight).t().chunk(2)
     mixed = {name: part @ of_state for name, part in parts.items()}
     return mixed | {"embedding": mixed["embedding"] + embedded @ of_input}
 
 
 def _with_bias(parts: Parts, bias: Tensor | None) -> Parts:
-    return parts if bias is None else parts | {_BIASES: parts[_BIASES] + bias.double()}
+    return parts if bias is None else parts | {_BIASES: parts[_BIASES] + _exact(bias)}
 
 
 def _frozen(norm: nn.Module, parts: Mapping[str, Tensor], whole: Tensor) -> Parts:
     """Every summand through a norm whose divisor is that of the whole; the shift is a bias."""
-    _, scale, gain, shift = normalised(norm, whole.double())
+    _, scale, gain, shift = normalised(norm, whole)
     found = {}
     for name, part in parts.items():
         shifted, _, _, _ = normalised(norm, part)
-        found[name] = shifted / scale * gain.double()
+        found[name] = shifted / _exact(scale) * _exact(gain)
     return _with_bias(found, shift)
+
+
+def _exact(x: Tensor) -> Tensor:
+    """In float64 on the CPU: some devices have none."""
+    return x.cpu().double()
