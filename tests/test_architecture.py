@@ -17,9 +17,9 @@ LAYERS = [
     {"models"},
     {"evaluation"},
     {"training"},
-    {"reports"},
     {"recipes"},
     {"runs"},
+    {"reports"},
     {"api"},
     {"cli"},
 ]

@@ -23,6 +23,7 @@ COMMANDS = {
     "solve": "let a trained model solve problems",
     "score": "score a trained model by one suite or many, with intervals",
     "compare": "several runs side by side, with the differences' intervals",
+    "report": "write a run as one HTML file, which opens without a network",
     "prove": "certify that a model is right on problems of every length",
     "data": "show, export or check the problems of a recipe",
     "model": "parameters and multiply-adds of a recipe's model, by component",

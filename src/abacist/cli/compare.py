@@ -34,7 +34,7 @@ def run(arguments: list[str]) -> int:
     from abacist.cli import show
     from abacist.evaluation.comparison import common_rows
     from abacist.runs import directory
-    from abacist.runs.run import read_recipe
+    from abacist.runs.directory import read_recipe
     from abacist.runs.scores import read_scorecard
 
     found = [directory.find(name) for name in parsed.runs]
