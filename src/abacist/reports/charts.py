@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from abacist.reports.markup import Markup, element
 
 _WIDTH, _HEIGHT = 460, 250
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 12.0, 26.0, 42.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 24.0, 26.0, 42.0
 _MOST_POINTS = 500
 """Of a curve; more cannot be told apart."""
 _MOST_CELLS = 48
@@ -76,8 +76,9 @@ def logarithmic_axis(label: str, values: Sequence[float], room: float = 1.0) -> 
     stride = max(1, len(decades) // 6)
     ticks = [10.0**decade for decade in decades if decade % stride == 0]
     if len(decades) <= 3:
-        ticks = [factor * 10.0**decade for decade in decades for factor in (1, 2, 5)]
-    inside = [(tick, f"{tick:,.10g}") for tick in ticks if low * 0.999 <= tick <= high * 1.001]
+        factors = (1, 2, 5) if high / low > 8 else (1, 1.5, 2, 3, 4, 5, 7)
+        ticks = [factor * 10.0**decade for decade in decades for factor in factors]
+    inside = [(tick, _power(tick)) for tick in ticks if low * 0.999 <= tick <= high * 1.001]
     return Axis(label, low, high, inside, logarithmic=True)
 
 
@@ -98,7 +99,8 @@ def lines(
     for number, curve in enumerate(curves):
         marks += _curve(number % len(_MARKERS), _thinned(curve), across, up, band)
     if len(curves) > 1:
-        marks += _legend([curve.name for curve in curves])
+        heights = [up.share(y) for curve in curves for y in curve.y]
+        marks += _legend([curve.name for curve in curves], heights)
     return _picture(title, marks, _WIDTH, _HEIGHT)
 
 
@@ -228,11 +230,16 @@ def _curve(number: int, curve: Curve, across: Axis, up: Axis, band: bool) -> lis
     return marks
 
 
-def _legend(names: Sequence[str]) -> list[Markup]:
-    """In the lower left, where curves of exact match seldom are."""
+def _legend(names: Sequence[str], heights: Sequence[float]) -> list[Markup]:
+    """On the left, in the third of the chart where the fewest points are, preferably the lowest."""
     marks = []
+    height, room = 16.0, _HEIGHT - _TOP - _BOTTOM
+    crowds = [sum(third <= 3 * share < third + 1 for share in heights) for third in (0, 1, 2)]
+    crowds[2] += sum(share == 1 for share in heights)
+    middle = _TOP + room * (5 - 2 * crowds.index(min(crowds))) / 6
+    first = middle - height * (len(names) - 1) / 2
     for number, name in enumerate(names):
-        y = _HEIGHT - _BOTTOM - 14 - 16 * (len(names) - 1 - number)
+        y = first + height * number
         kind = number % len(_MARKERS)
         marks.append(element("path", d=f"M{_LEFT + 8:g},{y:g}h22", class_=f"curve c{kind}"))
         marks.append(_marker(kind, _LEFT + 19, y))
@@ -319,6 +326,15 @@ def _even_ticks(last: float) -> list[tuple[float, str]]:
     stride = next(f * power for f in (0.1, 0.2, 0.5, 1.0, 2.0) if last / (f * power) <= 6)
     stride = max(1.0, stride)
     return [(i * stride, f"{i * stride:,.0f}") for i in range(int(last / stride) + 1)]
+
+
+def _power(value: float) -> str:
+    """A tick as people write it: 0.01, 10,000, 2·10⁻⁵."""
+    if 0.001 <= value < 1e7:
+        return f"{value:,.10g}"
+    factor, _, exponent = f"{value:.0e}".partition("e")
+    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"10{raised}" if factor == "1" else f"{factor}·10{raised}"
 
 
 def _range(number: int, block: int, size: int) -> str:

@@ -7,6 +7,7 @@ Whatever is not `Markup` already is text, and escaped.
 """
 
 import html
+import re
 from collections.abc import Iterable, Sequence
 
 Attribute = str | int | float | None
@@ -75,6 +76,19 @@ def code(text: str) -> Markup:
     return element("code", text)
 
 
+def command(text: str) -> Markup:
+    """A command line; where it is too long for one line, no option leaves its value."""
+    options = re.split(r" (?=--)", text)
+    words = [element("span", option) for option in options]
+    return element("pre", element("code", *_spaced(words)))
+
+
+def prose(text: str) -> Markup:
+    """A sentence in which `backticks` mean something to type."""
+    parts = text.split("`")
+    return together(code(part) if number % 2 else part for number, part in enumerate(parts))
+
+
 def _row(cells: Sequence[str], texts: int) -> Markup:
     name, *others = cells
     return element(
@@ -85,6 +99,11 @@ def _row(cells: Sequence[str], texts: int) -> Markup:
             for number, cell in enumerate(others, start=1)
         ),
     )
+
+
+def _spaced(words: Sequence[Markup]) -> Iterable[str]:
+    for number, word in enumerate(words):
+        yield from (" ", word) if number else (word,)
 
 
 def _number(value: str | int | float) -> str:

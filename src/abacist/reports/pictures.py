@@ -1,7 +1,7 @@
 """Which charts are drawn of which records; None where there is nothing to draw."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from abacist.intervals import Proportion, percent
@@ -27,11 +27,9 @@ def loss(metrics: Mapping[str, Sequence[Measured]]) -> Markup | None:
     if not curves:
         return None
     up = charts.logarithmic_axis("loss, nats a token", [y for curve in curves for y in curve.y])
-    told = "; ".join(
-        f"{curve.name}: from {curve.y[0]:.3g} to {curve.y[-1]:.3g}" for curve in curves
-    )
+    told = _told(curves, lambda curve: f"from {curve.y[0]:.3g} to {curve.y[-1]:.3g}")
     picture = charts.lines(f"Loss by training step. {told}", curves, _steps(curves), up)
-    return figure(picture, f"Loss while training, on a logarithmic scale. {told}.")
+    return figure(picture, f"Loss while training, on a logarithmic scale ({told}).")
 
 
 def validation(metrics: Mapping[str, Sequence[Measured]]) -> Markup | None:
@@ -43,10 +41,12 @@ def validation(metrics: Mapping[str, Sequence[Measured]]) -> Markup | None:
     ]
     if not curves:
         return None
-    told = "; ".join(
-        f"{curve.name}: {percent(curve.y[0])} at step {curve.x[0]:,.0f}, {percent(curve.y[-1])} "
-        f"at step {curve.x[-1]:,.0f}"
-        for curve in curves
+    told = _told(
+        curves,
+        lambda curve: (
+            f"{percent(curve.y[0])} at step {curve.x[0]:,.0f}, {percent(curve.y[-1])} at step "
+            f"{curve.x[-1]:,.0f}"
+        ),
     )
     n = next(lines[0].exact_match.n for lines in metrics.values() if lines)
     picture = charts.lines(
@@ -57,7 +57,7 @@ def validation(metrics: Mapping[str, Sequence[Measured]]) -> Markup | None:
         band=True,
     )
     return figure(
-        picture, f"Exact match on {n:,} validation problems (band: 95 % Wilson interval). {told}."
+        picture, f"Exact match on {n:,} validation problems, with 95 % Wilson band ({told})."
     )
 
 
@@ -72,7 +72,7 @@ def by_length(series: Mapping[str, Sequence[ScoredRow]], trained_digits: int) ->
     if len(set(digits)) < 2:
         return None
     across = charts.logarithmic_axis("digits of the longer operand", digits, room=1.15)
-    told = "; ".join(_lowest(curve) for curve in curves)
+    told = _told(curves, lambda curve: _lowest(curve, _digits(curve.x[_at_lowest(curve)])))
     picture = charts.lines(
         f"Exact match by number of digits. {told}",
         curves,
@@ -82,8 +82,8 @@ def by_length(series: Mapping[str, Sequence[ScoredRow]], trained_digits: int) ->
     )
     return figure(
         picture,
-        f"Exact match on test problems by length (bars: 95 % Wilson interval); shaded: training "
-        f"lengths, up to {trained_digits:,} digits. {told}.",
+        f"Exact match on test problems by length, with 95 % Wilson intervals ({told}). Shaded: "
+        f"training lengths, up to {trained_digits:,} digits.",
     )
 
 
@@ -201,13 +201,10 @@ def _over_values(
         for name, values in series.items()
         if values
     ]
-    told = "; ".join(
-        f"{curve.name}: lowest {percent(min(curve.y))} at {names[int(curve.x[_at_lowest(curve)])]}"
-        for curve in curves
-    )
+    told = _told(curves, lambda curve: _lowest(curve, names[int(curve.x[_at_lowest(curve)])]))
     up = charts.percent_axis("exact match" if "match" in title else "token accuracy")
     picture = charts.over_names(f"{title}. {told}", names, curves, up, label)
-    return figure(picture, f"{title} (bars: 95 % Wilson interval). {told}.")
+    return figure(picture, f"{title}, with 95 % Wilson intervals ({told}).")
 
 
 def _proportions(name: str, points: Sequence[tuple[float, Proportion]]) -> Curve:
@@ -223,6 +220,17 @@ def _at_lowest(curve: Curve) -> int:
     return min(range(len(curve.y)), key=lambda i: curve.y[i])
 
 
-def _lowest(curve: Curve) -> str:
-    at = _at_lowest(curve)
-    return f"{curve.name}: lowest {percent(curve.y[at])} at {curve.x[at]:,.0f} digits"
+def _lowest(curve: Curve, where: str) -> str:
+    worst = min(curve.y)
+    return "no error" if worst == 1 else f"lowest {percent(worst)} at {where}"
+
+
+def _digits(count: float) -> str:
+    return f"{count:,.0f} digit{'s' * (count > 1)}"
+
+
+def _told(curves: Sequence[Curve], of: Callable[[Curve], str]) -> str:
+    """What is to be said of every curve, with its name where there are several."""
+    if len(curves) == 1:
+        return of(curves[0])
+    return "; ".join(f"{curve.name}: {of(curve)}" for curve in curves)

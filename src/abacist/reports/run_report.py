@@ -14,7 +14,7 @@ from abacist.intervals import Proportion, percent
 from abacist.recipes.recipe import Recipe
 from abacist.reports import pictures, repeat
 from abacist.reports.html import Part, page
-from abacist.reports.markup import Markup, code, element, table
+from abacist.reports.markup import Markup, code, command, element, prose, table
 from abacist.reports.records import Records, ScoredRow, ScoredSection, Shared, Wrong
 from abacist.reports.words import cut
 from abacist.tasks.config import ArithmeticConfig
@@ -60,7 +60,7 @@ def verdict(records: Records) -> Markup:
                 "p",
                 f"{proof.neighbourhoods:,} neighbourhoods checked, {proof.wrong:,} wrong, smallest "
                 f"margin {_figure(proof.smallest_margin, '.2f')} logits (float32 rounds by "
-                f"{_figure(proof.rounding_error, '.0e')}).",
+                f"{_figure(proof.rounding_error, '.1g')}).",
             ),
         ]
     else:
@@ -131,8 +131,8 @@ def _repeat(records: Records) -> Part:
 
 def repeating(records: Records) -> list[Markup]:
     """The command that trains a run again, and what it was trained with."""
-    run, command = records.run, repeat.command(records.recipe, records.run)
-    if command is None:
+    run, typed = records.run, repeat.command(records.recipe, records.run)
+    if typed is None:
         content = [
             element(
                 "p",
@@ -142,7 +142,7 @@ def repeating(records: Records) -> list[Markup]:
             )
         ]
     else:
-        content = [element("pre", code(command))]
+        content = [command(typed)]
     told = {
         "abacist": run.get("abacist"),
         "commit": run.get("commit"),
@@ -155,7 +155,7 @@ def repeating(records: Records) -> list[Markup]:
         "seed": run.get("seed"),
     }
     rows = [(name, str(value)) for name, value in told.items() if value is not None]
-    return [*content, table("What it was trained with", ("", "value"), [rows], texts=2)]
+    return [*content, table("What it was trained with", ("what", "value"), [rows], texts=2)]
 
 
 def _training(records: Records) -> Part:
@@ -221,7 +221,7 @@ def _groups(rows: Sequence[ScoredRow]) -> list[list[list[str]]]:
 
 def _cells(row: ScoredRow) -> list[str]:
     name = row.name if row.measure == "exact match" else f"{row.name} ({row.measure})"
-    margin = "–" if row.margin is None else f"{row.margin:.2f}"
+    margin = _figure(row.margin, ".2f")
     match = row.proportion
     if match is None or match.value is None or match.interval is None:
         return [f"{name}: {row.note}" if row.note else name, "–", "–", "–", "–", margin]
@@ -304,23 +304,26 @@ def _missing(records: Records) -> Part:
     if records.verdict is None:
         items.append((f"abacist prove {path}", "a proof for problems of every length"))
     if not records.embeddings:
-        command = repeat.command(records.recipe, records.run)
-        if command is not None:
+        typed = repeat.command(records.recipe, records.run)
+        if typed is not None:
             every = max(1, records.recipe.training.num_steps // 8)
             items.append(
                 (
-                    f"{command} --training.record_embeddings_every {every}",
+                    f"{typed} --training.record_embeddings_every {every}",
                     "embeddings while training, in a new run",
                 )
             )
     if not items:
         return Part("missing", "What is missing", [])
-    rows = [[told, code(command)] for command, told in items]
+    rows = [[told, code(typed)] for typed, told in items]
     note = element("p", "Then type ", code(f"abacist report {path}"), " again.")
     return Part(
         "missing",
         "What is missing",
-        [table("What this report has not, and what makes it", ("", "type"), [rows], texts=2), note],
+        [
+            table("What this report has not, and what makes it", ("part", "type"), [rows], texts=2),
+            note,
+        ],
     )
 
 
@@ -360,7 +363,7 @@ def _settings(records: Records) -> Part:
         key=lambda setting: setting.name.partition(".")[0],
     )
     rows_by_part = [
-        [[code(setting.name), setting.typed, setting.help] for setting in group]
+        [[code(setting.name), setting.typed, prose(setting.help)] for setting in group]
         for _, group in groups
     ]
     header = ("setting", "value", "what it is")
@@ -368,12 +371,12 @@ def _settings(records: Records) -> Part:
     return Part("settings", "Settings", content)
 
 
-def _again(records: Records, command: str, begin: str) -> list[str]:
-    return [begin, code(f"abacist {command} {shlex.quote(str(records.path))}"), "."]
+def _again(records: Records, verb: str, begin: str) -> list[str]:
+    return [begin, code(f"abacist {verb} {shlex.quote(str(records.path))}"), "."]
 
 
 def _figure(value: float | None, form: str) -> str:
-    return "–" if value is None else format(value, form)
+    return "–" if value is None else format(value, form).replace("-", "−")
 
 
 def _shortened(text: str) -> str:
