@@ -145,9 +145,9 @@ def heat_map(
                     told,
                     x=left + column * step,
                     y=top + side - (row + 1) * step,
-                    # A hair wider, so that no line shows between neighbours.
-                    width=step + 0.3,
-                    height=step + 0.3,
+                    width=step,
+                    height=step,
+                    class_="cell",
                     fill=_colour(good / asked),
                 )
             )
@@ -269,7 +269,9 @@ def _heat_map_frame(
     for number, colour in enumerate(_VIRIDIS):
         y = top + side - (number + 1) * height
         marks.append(
-            element("rect", x=legend, y=y, width=12, height=height + 0.3, fill=f"#{colour}")
+            element(
+                "rect", x=legend, y=y, width=12, height=height, class_="cell", fill=f"#{colour}"
+            )
         )
     for share in (0, 50, 100):
         y = top + side * (1 - share / 100)
