@@ -230,10 +230,12 @@ def test_a_damaged_section_leaves_the_others(decoder):
     card = json.loads(decoder.scorecard.read_text())
     card["sections"]["grid"]["details"]["right"] = [[1]]
     del card["sections"]["strata"]["rows"][0]["measure"]
+    card["sections"]["splits"]["rows"][0]["proportion"]["successes"] = 10**6
     decoder.scorecard.write_text(json.dumps(card))
     page = page_of(decoder)
     assert f"abacist score {decoder.path} --suite grid" in page.text
     assert f"abacist score {decoder.path} --suite strata" in page.text
+    assert f"abacist score {decoder.path} --suite splits" in page.text
     assert (3, "Exact match on test problems") in page.headings
 
 

@@ -224,7 +224,7 @@ def _metrics(directory: RunDirectory, damages: list[str]) -> list[Measured]:
     for number, line in enumerate(lines, start=1):
         try:
             loss = float(line["loss"])
-            exact = Proportion.from_json(line["exact_match"])
+            exact = _proportion(line["exact_match"])
             seconds = float(line["seconds"])
             found.append(
                 Measured(int(line["step"]), loss if math.isfinite(loss) else None, exact, seconds)
@@ -247,7 +247,7 @@ def _section(data: Mapping[str, Any]) -> ScoredSection:
             Shared(
                 str(feature["name"]),
                 str(feature["value"]),
-                Proportion.from_json(feature["among_failures"]),
+                _proportion(feature["among_failures"]),
                 float(feature["expected"]),
             )
             for feature in data["features"]
@@ -265,7 +265,7 @@ def _row(data: Mapping[str, Any]) -> ScoredRow:
         str(data["kind"]),
         int(data["digits"]),
         str(data["measure"]),
-        None if proportion is None else Proportion.from_json(proportion),
+        None if proportion is None else _proportion(proportion),
         None if margin is None else float(margin),
         str(data["note"]),
     )
@@ -290,7 +290,7 @@ def _verdict(data: Mapping[str, Any]) -> Verdict:
         rounding_error=_number(data["rounding_error"]),
         counterexample=wrong
         and f"{wrong['problem']}={wrong['answer']}, right is {wrong['expected']}",
-        step=data.get("step"),
+        step=_whole(data.get("step")),
     )
 
 
@@ -343,6 +343,13 @@ def _embeddings(
             found[step] = vectors
         except (SafetensorError, OSError, *_BROKEN):
             damages.append(f"{path} is damaged and left out.")
+    return found
+
+
+def _proportion(data: Mapping[str, Any]) -> Proportion:
+    found = Proportion.from_json(data)
+    if not 0 <= found.successes <= found.n:
+        raise ValueError(f"{found.successes} of {found.n} cannot be")
     return found
 
 
