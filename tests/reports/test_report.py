@@ -188,6 +188,17 @@ def test_what_a_user_or_a_model_wrote_is_text(decoder):
     assert page.text.count(SCRIPT) >= 8
 
 
+def test_what_is_no_answer_is_told_so(decoder):
+    failure = json.loads(decoder.failures.read_text().splitlines()[0]) | {"answer": None}
+    decoder.failures.write_text(json.dumps(failure) + "\n")
+    proof = json.loads(decoder.certificate.read_text()) | {"certified": False}
+    proof["counterexample"] = {"problem": "1+1", "answer": None, "expected": "2"}
+    decoder.certificate.write_text(json.dumps(proof))
+    page = page_of(decoder)
+    assert page.text.count("(no answer)") == 2
+    assert "None" not in page.text
+
+
 def test_an_unscored_run_names_what_is_missing(decoder):
     for path in (decoder.scorecard, decoder.certificate, decoder.failures):
         path.unlink()

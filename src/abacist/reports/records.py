@@ -289,7 +289,7 @@ def _verdict(data: Mapping[str, Any]) -> Verdict:
         smallest_margin=_number(data["smallest_margin"]),
         rounding_error=_number(data["rounding_error"]),
         counterexample=wrong
-        and f"{wrong['problem']}={wrong['answer']}, right is {wrong['expected']}",
+        and f"{wrong['problem']}={_answer(wrong['answer'])}, right is {wrong['expected']}",
         step=_whole(data.get("step")),
     )
 
@@ -305,7 +305,7 @@ def _failures(directory: RunDirectory, damages: list[str]) -> list[Wrong]:
                 Wrong(
                     str(data["suite"]),
                     str(data["problem"]),
-                    str(data["answer"]),
+                    _answer(data["answer"]),
                     str(data["expected"]),
                     _whole(data["first_wrong_place"]),
                     _whole(data["carry_chain"]),
@@ -351,6 +351,11 @@ def _proportion(data: Mapping[str, Any]) -> Proportion:
     if not 0 <= found.successes <= found.n:
         raise ValueError(f"{found.successes} of {found.n} cannot be")
     return found
+
+
+def _answer(text: object) -> str:
+    """What the model wrote; None is kept where that is no answer."""
+    return "(no answer)" if text is None else str(text)
 
 
 def _number(value: object) -> float | None:
