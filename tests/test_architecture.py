@@ -18,9 +18,9 @@ LAYERS = [
     {"evaluation"},
     {"inspection"},
     {"training"},
-    {"reports"},
     {"recipes"},
     {"runs"},
+    {"reports"},
     {"api"},
     {"cli"},
 ]

@@ -11,6 +11,7 @@ has one name, one type and one explanation (the docstring under the field) every
 
 import ast
 import dataclasses
+import functools
 import inspect
 import itertools
 import json
@@ -46,6 +47,11 @@ class Setting:
         if _holds_dataclasses(self.annotation):
             return names
         return f"{names}, or {_allowed(self.annotation)}"
+
+    @property
+    def holds_settings(self) -> bool:
+        """Whether the value is made of further settings, so that it cannot be typed in one word."""
+        return _holds_dataclasses(self.annotation)
 
     @property
     def item_class(self) -> type[Any] | None:
@@ -87,7 +93,8 @@ def settings(config: Any) -> Iterator[Setting]:
 
 def _settings(config: Any, prefix: str, replaced: Mapping[str, Any]) -> Iterator[Setting]:
     """The settings of `config` as it is when the whole values of `replaced` are put into it."""
-    hints, documentation = _hints(type(config)), _field_documentation(type(config))
+    cls: type = type(config)
+    hints, documentation = _hints(cls), _field_documentation(cls)
     for field in dataclasses.fields(config):
         name = prefix + field.name
         value = replaced.get(name, getattr(config, field.name))
@@ -316,12 +323,14 @@ def _is_tuple_of_dataclasses(value: Any) -> bool:
     return isinstance(value, tuple) and any(dataclasses.is_dataclass(item) for item in value)
 
 
+@functools.cache
 def _hints(cls: type) -> dict[str, Any]:
     names = [field.name for field in dataclasses.fields(cls)]
     hints = typing.get_type_hints(cls)
     return {name: hints[name] for name in names}
 
 
+@functools.cache
 def _field_documentation(cls: type) -> dict[str, str]:
     """The string literal under each field, which is where this package explains a setting."""
     body = typing.cast(

@@ -24,6 +24,7 @@ COMMANDS = {
     "score": "score a trained model by one suite or many, with intervals",
     "look": "look inside a trained model: attention, attribution, ablation and more",
     "compare": "several runs side by side, with the differences' intervals",
+    "report": "write a run as one HTML file, which opens without a network",
     "prove": "certify that a model is right on problems of every length",
     "data": "show, export or check the problems of a recipe",
     "model": "parameters and multiply-adds of a recipe's model, by component",

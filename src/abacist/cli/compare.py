@@ -5,11 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from abacist.cli.arguments import Parser
+from abacist.cli.report import check_html
 from abacist.configuration import to_json
 from abacist.errors import ConfigurationError, UserError
 
 if TYPE_CHECKING:
+    from abacist.evaluation.comparison import ComparedRow
     from abacist.recipes.recipe import Recipe
+    from abacist.runs.directory import RunDirectory
 
 
 def run(arguments: list[str]) -> int:
@@ -21,8 +24,10 @@ def run(arguments: list[str]) -> int:
     )
     parser.add_argument("runs", metavar="RUN", nargs="+", help="run directories, two or more")
     parser.add_argument("--out", metavar="FILE.png", help="draw exact match by length for all runs")
+    parser.add_argument("--html", metavar="FILE.html", help="write all of it as one HTML file")
     parser.add_json()
     parsed = parser.parse(arguments)
+    check_html("--html", parsed.html)
     if len(parsed.runs) < 2:
         raise UserError(
             f"abacist compare needs two runs or more, got {parsed.runs[0]}. "
@@ -34,11 +39,15 @@ def run(arguments: list[str]) -> int:
     from abacist.cli import show
     from abacist.evaluation.comparison import common_rows
     from abacist.runs import directory
-    from abacist.runs.run import read_recipe
+    from abacist.runs.directory import read_recipe
     from abacist.runs.scores import read_scorecard
 
     found = [directory.find(name) for name in parsed.runs]
     names = _told_apart([str(one.path) for one in found])
+    if parsed.html and len(set(names)) < len(names):
+        raise UserError(
+            f"--html compares different runs, got {', '.join(names)}. Type each run once."
+        )
     tasks = [read_recipe(one)[0] for one in found]
     _check_tasks(names, tasks)
     cards = [read_scorecard(one) for one in found]
@@ -51,6 +60,8 @@ def run(arguments: list[str]) -> int:
         )
     if parsed.out:
         _draw(names, cards, tasks, Path(parsed.out))
+    if parsed.html:
+        _write(dict(zip(names, found, strict=True)), rows, alike, Path(parsed.html))
     if parsed.json:
         data = {
             "runs": [str(one.path) for one in found],
@@ -67,6 +78,8 @@ def run(arguments: list[str]) -> int:
         )
     if parsed.out:
         console.print(f"Drawn: {parsed.out}", soft_wrap=True)
+    if parsed.html:
+        console.print(f"Report: {parsed.html}", soft_wrap=True)
     return 0
 
 
@@ -116,6 +129,17 @@ def _draw(
         for card in cards
     ]
     draw_lengths(series, max(trained), path)
+
+
+def _write(
+    runs: "dict[str, RunDirectory]", rows: "list[ComparedRow]", alike: bool, path: Path
+) -> None:
+    """All runs on one page."""
+    from abacist.reports import html, records
+    from abacist.reports.comparison_report import comparison_report
+
+    known = {name: records.read(directory) for name, directory in runs.items()}
+    html.write(comparison_report(known, rows, alike), path)
 
 
 def _told_apart(paths: list[str]) -> list[str]:

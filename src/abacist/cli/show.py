@@ -20,10 +20,10 @@ from abacist.evaluation.suite import Section
 from abacist.formats.annotated import EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.intervals import Difference, Proportion, percent
 from abacist.models.sizes import Component
+from abacist.reports.words import cut, points, remarks
 from abacist.runs.seeds import Distribution
 from abacist.vocabulary import Vocabulary
 
-_LONGEST_SHOWN = 60
 _SHOWN_FEATURES = 12
 
 
@@ -40,7 +40,7 @@ def scorecard(card: Scorecard) -> Group:
         parts += [Text(section.title, style="italic"), _rows(section)]
         if name == "grid":
             parts.append(HeatMap(section.details["right"], section.details["count"]))
-        parts += [f"{told}\n" for told in _remarks(section)]
+        parts += [f"{told}\n" for told in remarks(section.details)]
         if section.features:
             parts.append(_common(section))
     if card.exempt_digits:
@@ -116,32 +116,6 @@ def seeds(distribution: Distribution) -> Group:
     return Group(table, *[Text(line) for line in lines])
 
 
-def _remarks(section: Section) -> list[str]:
-    """What a section has to say besides its rows."""
-    details, found = section.details, []
-    if details.get("average") is not None:
-        found.append(f"Average of all cells, each counting alike: {percent(details['average'])}")
-    if "perplexity" in details:
-        told = ", ".join(
-            f"{name} {'beyond 1e308' if value is None else format(value, '.6g')}"
-            for name, value in details["perplexity"].items()
-        )
-        found.append(f"Perplexity of the right answer: {told}")
-    if details.get("train_minus_test"):
-        gap = details["train_minus_test"]
-        low, high = gap["interval"]
-        found.append(
-            f"Training minus test: {points(gap['value'])} percentage points "
-            f"(95% {points(low)} to {points(high)})"
-        )
-    if "problem" in details:
-        found.append(
-            f"Least confident: {cut(str(details['problem']))}, "
-            f"margin {details['smallest_margin']:.4g} logits"
-        )
-    return found
-
-
 def _common(section: Section) -> Table:
     """What the problems answered wrongly have in common."""
     table = Table(
@@ -202,11 +176,6 @@ def _difference(found: Difference | None) -> Text:
     low, high = found.interval
     style = "green" if low > 0 else "red" if high < 0 else ""
     return Text(f"{points(found.value)}\n{points(low)} to {points(high)}", style=style)
-
-
-def points(fraction: float) -> str:
-    """A difference of proportions in percentage points, with its sign."""
-    return f"{100 * fraction:+.2f}"
 
 
 def certificate(outcome: Certificate) -> Text:
@@ -330,10 +299,3 @@ def short(solution: Solution) -> str:
     text = str(solution)
     words = text.replace("+", " + ").replace("=", " = ").split(" ")
     return " ".join(cut(word) for word in words)
-
-
-def cut(word: str) -> str:
-    """A very long number without its middle."""
-    if len(word) <= _LONGEST_SHOWN:
-        return word
-    return f"{word[:24]}…{word[-24:]} ({len(word):,} digits)"

@@ -116,7 +116,7 @@ def _resume(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | int":
             f"abacist train --resume --out {parsed.out or 'latest'}, without others."
         )
     from abacist.runs import directory, training
-    from abacist.runs.run import read_recipe
+    from abacist.runs.directory import read_recipe
 
     found = directory.find(parsed.out or "latest")
     recipe, _ = read_recipe(found)

@@ -7,6 +7,7 @@ runs/add-20261121-153012/
   embeddings/         step-000100.safetensors …, where they are recorded
   scorecard.json      the evaluation; failures.jsonl beside it, lengths.png and grid.png drawn from it
   certificate.json    the outcome of the proof
+  report.html         all of this to read
 """
 
 import json
@@ -17,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from abacist import files
-from abacist.errors import RunError
+from abacist.configuration import from_json
+from abacist.errors import ConfigurationError, RunError
+from abacist.recipes.recipe import Recipe
 
 RUNS = Path("runs")
 
@@ -69,6 +72,10 @@ class RunDirectory:
         return self.path / "certificate.json"
 
     @property
+    def report(self) -> Path:
+        return self.path / "report.html"
+
+    @property
     def verdicts(self) -> list[Path]:
         """What was said of the weights, and goes when they change."""
         return [
@@ -77,6 +84,7 @@ class RunDirectory:
             self.lengths_picture,
             self.grid_picture,
             self.certificate,
+            self.report,
         ]
 
     def read_metrics(self) -> list[dict[str, Any]]:
@@ -128,3 +136,15 @@ def find(text: str) -> RunDirectory:
     if not directory.run_json.is_file():
         raise RunError(f"{text} is not a run directory: it has no run.json.")
     return directory
+
+
+def read_recipe(found: RunDirectory) -> tuple[Recipe, dict[str, Any]]:
+    """The recipe of a run, and all of `run.json`."""
+    try:
+        record = json.loads(found.run_json.read_text())
+        recipe: Recipe = from_json(Recipe, record["recipe"])
+        if type(record["seed"]) is not int or type(record["threads"]) is not int:
+            raise ValueError("seed and threads must be whole numbers")
+    except (ValueError, KeyError, TypeError, ConfigurationError) as error:
+        raise RunError(f"{found.run_json} is damaged: {error}") from error
+    return recipe, record

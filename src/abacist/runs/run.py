@@ -6,17 +6,15 @@
 """
 
 import copy
-import json
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from abacist import files
-from abacist.configuration import from_json, override
+from abacist.configuration import override
 from abacist.devices import find_device
-from abacist.errors import CheckpointError, ConfigurationError, RunError
+from abacist.errors import CheckpointError, ConfigurationError
 from abacist.evaluation.certificate import MAX_MINUTES, Certificate, prove
 from abacist.evaluation.scorecard import DEFAULT_SUITES, Scorecard, score
 from abacist.evaluation.solving import Solution, solve
@@ -26,7 +24,7 @@ from abacist.inspection.specimen import Specimen
 from abacist.models.transformer import Transformer
 from abacist.recipes.recipe import Recipe
 from abacist.runs import directory, embeddings, scores
-from abacist.runs.directory import RunDirectory
+from abacist.runs.directory import RunDirectory, read_recipe
 from abacist.tasks.config import ArithmeticConfig
 from abacist.tasks.task import Task, build_task
 from abacist.training import checkpoint
@@ -142,18 +140,6 @@ def load(path: str | Path, device: str = "cpu") -> Run:
             stacklevel=2,
         )
     return Run(found, recipe, record["seed"], model.to(where).eval(), progress.step)
-
-
-def read_recipe(found: RunDirectory) -> tuple[Recipe, dict[str, Any]]:
-    """The recipe of a run, and all of `run.json`."""
-    try:
-        record = json.loads(found.run_json.read_text())
-        recipe: Recipe = from_json(Recipe, record["recipe"])
-        if type(record["seed"]) is not int or type(record["threads"]) is not int:
-            raise ValueError("seed and threads must be whole numbers")
-    except (ValueError, KeyError, TypeError, ConfigurationError) as error:
-        raise RunError(f"{found.run_json} is damaged: {error}") from error
-    return recipe, record
 
 
 def build_problems(recipe: Recipe) -> tuple[Task, Format]:

@@ -24,8 +24,8 @@ from abacist.formats.format import Format
 from abacist.intervals import Proportion
 from abacist.recipes.recipe import Recipe
 from abacist.runs import embeddings
-from abacist.runs.directory import RunDirectory
-from abacist.runs.run import Run, build_model, build_problems, read_recipe, stage_task
+from abacist.runs.directory import RunDirectory, read_recipe
+from abacist.runs.run import Run, build_model, build_problems, stage_task
 from abacist.tasks.problems import Problems
 from abacist.tasks.task import Task
 from abacist.training import checkpoint

@@ -1,0 +1,45 @@
+"""`abacist report`: a run as one HTML file."""
+
+import json
+from pathlib import Path
+
+from abacist.cli.arguments import Parser
+from abacist.errors import UserError
+
+
+def run(arguments: list[str]) -> int:
+    """Exit code 0 when written, whatever the run is worth."""
+    parser = Parser(
+        "report",
+        "Write what is recorded of a run into one HTML file that opens without a network: scores,\n"
+        "curves, failures, settings, and how to repeat it. Reads records only, so score first.",
+    )
+    parser.add_run()
+    parser.add_argument("--out", metavar="FILE.html", help="default: report.html in the run")
+    parser.add_json()
+    parsed = parser.parse(arguments)
+    check_html("--out", parsed.out)
+
+    from abacist.reports import html, records
+    from abacist.reports.run_report import run_report
+    from abacist.runs import directory
+
+    found = directory.find(parsed.run)
+    known = records.read(found)
+    path = Path(parsed.out) if parsed.out else found.report
+    page = run_report(known)
+    html.write(page, path)
+    if parsed.json:
+        told = {"run": str(found.path), "report": str(path), "bytes": len(page.encode())}
+        print(json.dumps(told | {"damages": known.damages}))
+        return 0
+    for damage in known.damages:
+        print(f"Left out: {damage}")
+    print(f"Report: {path} ({len(page.encode()) / 1000:,.0f} kB)")
+    return 0
+
+
+def check_html(option: str, path: str | None) -> None:
+    """Refuse a file that no browser would open as a page."""
+    if path is not None and Path(path).suffix not in (".html", ".htm"):
+        raise UserError(f"{option} writes HTML, got {path!r}. Type {option} report.html.")

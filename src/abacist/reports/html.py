@@ -1,0 +1,67 @@
+"""A report as one HTML file, which opens without a network and runs no script.
+
+Read on in `run_report.py` (one run) and `comparison_report.py` (several).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from abacist import __version__, files
+from abacist.errors import RunError
+from abacist.reports.markup import Markup, element, together
+
+MAX_BYTES = 3_000_000
+"""A report stays below; the pictures and tables in it are bounded."""
+
+_STYLE = Path(__file__).with_name("report.css")
+_NOTHING_ELSE = "default-src 'none'; style-src 'unsafe-inline'"
+"""Even a mistake of ours could make a browser fetch nothing."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One section of a page."""
+
+    name: str
+    """For links to it, such as `failures`."""
+    title: str
+    content: Sequence[Markup]
+
+
+def page(title: str, lead: Sequence[Markup], parts: Sequence[Part]) -> str:
+    """A whole page: title, what matters most, links to its parts, and these."""
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        Markup(f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_ELSE}">'),
+        element("meta", name="generator", content=f"abacist {__version__}"),
+        element("title", title),
+        element("style", Markup(_STYLE.read_text(encoding="utf-8"))),
+    )
+    links = (element("li", element("a", part.title, href=f"#{part.name}")) for part in parts)
+    sections = (
+        element(
+            "section",
+            element("h2", part.title, id=f"{part.name}-title"),
+            *part.content,
+            id=part.name,
+            aria_labelledby=f"{part.name}-title",
+        )
+        for part in parts
+    )
+    body = element(
+        "body",
+        element("header", element("h1", title), *lead),
+        element("nav", element("ul", *links), aria_label="Contents"),
+        element("main", *sections),
+    )
+    return f'<!doctype html>\n<html lang="en">{together([head, body])}</html>\n'
+
+
+def write(text: str, path: Path) -> None:
+    """Write a page, whole or not at all."""
+    if path.is_dir():
+        raise RunError(f"{path} is a directory; a report is a file. Type --out {path}/report.html.")
+    files.write_bytes(path, text.encode())
