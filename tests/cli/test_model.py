@@ -183,7 +183,7 @@ def test_multiply_adds_are_those_of_the_products():
     [
         (["--model.positions", "rope", "--model.head_width", "5"], "Try --model.head_width 6."),
         (["--model.recurrences", "0"], "model.recurrences must be 1 to 1,024, got 0"),
-        (["--model.positions.0.coordinate", "row"], "the plain format gives tokens no row"),
+        (["--model.positions.0.coordinate", "step"], "the plain format gives tokens no step"),
         (["--model.direction", "both"], "Try --format parallel"),
         (["--model.positions.0.offset", "batch"], "a random offset changes nothing"),
         (["--training.progressive_loss", "fewer"], "a progressive loss is for looped models"),
