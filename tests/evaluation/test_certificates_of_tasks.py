@@ -12,6 +12,7 @@ import abacist
 from abacist.configuration import override
 from abacist.evaluation import certificate, reaches
 from abacist.evaluation.certificate import Certificate, prove
+from abacist.evaluation.solving import Solution
 from abacist.models.transformer import Transformer
 from abacist.recipes import find
 from abacist.runs.run import build_model, build_problems
@@ -94,6 +95,22 @@ def test_one_wrong_case_of_all_is_found_and_completed_to_a_problem(table, number
     found = outcome.counterexample
     evaluated = eval(found.problem)  # digits and one sign, written by ourselves
     assert found.expected == str(evaluated)
+
+
+@pytest.mark.parametrize("wrong_answers", [0, 1])
+def test_of_the_worst_cases_one_with_a_wrong_answer_is_shown(wrong_answers, monkeypatch):
+    """Where work is written down, a wrong token can leave the answer right."""
+    table = Table("multiply")
+    for place in list(table.right)[::20_000]:
+        table.right[place] = (table.right[place] + 1) % 10
+    right = Solution("2*3", "6", "6", margin=1.0)
+    wrong = Solution("2*4", "7", "8", margin=1.0)
+    solutions = [right, right, *[wrong] * wrong_answers]
+    monkeypatch.setattr(certificate, "solve", lambda *_: solutions)
+    outcome = table.prove(monkeypatch)
+    assert outcome.wrong == 4
+    assert outcome.counterexample == (wrong if wrong_answers else None)
+    assert ("right all the same" in outcome.reason) == (not wrong_answers)
 
 
 @pytest.mark.parametrize("recipe_name", ["subtract", "add-many", "multiply"])

@@ -43,6 +43,8 @@ from abacist.tasks.problems import Problems, Shapes
 MULTIPLICAND, MULTIPLIER, CARRY, PRODUCT, DIGIT, ABOVE, NEXT = range(7)
 """The tokens of a cell: what is given, what is written, the digit of the row above that is added, and
 the multiplier's digit for the next row."""
+_START, _OPERATOR, _EQUALS, _END = (-1, 0, 0), (-2, 0, 0), (-3, 0, 0), (-4, 0, 0)
+"""Tokens that are of no cell, described as those of cells are: what, and in which column and row."""
 
 _LONGEST = 4
 """Numbers of so many digits have a first, a middle and a last column and row, and one to spare."""
@@ -171,6 +173,23 @@ def _decade(carry: int, multiplier: int) -> tuple[int, int]:
     raise ValueError(f"nothing carries {carry} at the multiplier {multiplier}")
 
 
+def _tokens(num_columns: int, num_rows: int) -> list[tuple[int, int, int]]:
+    """What the tokens of a line are: a part, its column, and its row; 0 where it is of all of them."""
+    given = [
+        _START,
+        *((MULTIPLICAND, column, 0) for column in range(1, num_columns + 1)),
+        _OPERATOR,
+        *((MULTIPLIER, 0, row) for row in range(1, num_rows + 1)),
+        _EQUALS,
+    ]
+    written = [
+        (part, column, row)
+        for row, column in product(range(1, num_rows + 1), range(1, num_columns + 2))
+        for part in ((CARRY, PRODUCT, DIGIT) if column <= num_columns else (CARRY, DIGIT))
+    ]
+    return [*given, *written, _END]
+
+
 class CellListing:
     """Everything that the reaches of a model can hold in long multiplications of every length."""
 
@@ -211,45 +230,25 @@ class CellListing:
         """The line of numbers of so many digits, and all of its cells."""
         problem = Problems.from_texts([["1" * num_columns, "1" * num_rows]], ["*"])
         line = self._format.write(problem, self._task.answer(problem))
-        start = [] if self._format.start_id is None else [(SYMBOL, 0, 0)]
-        places = [
-            (column, row) for row in range(1, num_rows + 1) for column in range(1, num_columns + 2)
-        ]
-        tokens = [
-            *start,
-            *((MULTIPLICAND, column, 0) for column in range(1, num_columns + 1)),
-            (STRANGER, 0, 0),
-            *((MULTIPLIER, 0, row) for row in range(1, num_rows + 1)),
-            (SYMBOL, 0, 1),
-        ]
-        for column, row in places:
-            written = (CARRY, PRODUCT, DIGIT) if column <= num_columns else (CARRY, DIGIT)
-            tokens += [(part, column, row) for part in written]
-        tokens.append((STRANGER, 0, 0))
-
-        equals = len(start) + num_columns + 1 + num_rows
+        tokens = _tokens(num_columns, num_rows)
+        if self._format.start_id is None:
+            tokens.remove(_START)
         assert len(tokens) == line.ids.shape[1]
+        places = product(range(1, num_rows + 1), range(1, num_columns + 2))
         cells = []
-        for column, row in [(0, 1), *places]:
+        for row, column in [(1, 0), *places]:
             here = {
+                _START: SYMBOL,
+                _EQUALS: SYMBOL,
                 (MULTIPLICAND, column, 0): MULTIPLICAND,
                 (MULTIPLIER, 0, row): MULTIPLIER,
                 (MULTIPLIER, 0, row + 1): NEXT,
                 (DIGIT, column + 1, row - 1): ABOVE,
-                **{(part, column, row): part for part in (CARRY, PRODUCT, DIGIT)},
             }
-            numbers = [
-                SYMBOL if token[0] == SYMBOL else here.get(token, STRANGER) for token in tokens
-            ]
-            queries = (
-                [equals]
-                if column == 0
-                else [
-                    index
-                    for index, token in enumerate(tokens)
-                    if token[1:] == (column, row) and token[0] in (CARRY, PRODUCT, DIGIT)
-                ]
-            )
+            written = {(part, column, row): part for part in (CARRY, PRODUCT, DIGIT)}
+            numbers = [(here | written).get(token, STRANGER) for token in tokens]
+            own = {_EQUALS} if column == 0 else set(written)
+            queries = [index for index, token in enumerate(tokens) if token in own]
             cells.append(Cell(line, column, row, num_columns, num_rows, numbers, queries))
         return line, cells
 
