@@ -47,7 +47,8 @@ _START, _OPERATOR, _EQUALS, _END = (-1, 0, 0), (-2, 0, 0), (-3, 0, 0), (-4, 0, 0
 """Tokens that are of no cell, described as those of cells are: what, and in which column and row."""
 
 _LONGEST = 4
-"""Numbers of so many digits have a first, a middle and a last column and row, and one to spare."""
+"""Numbers of so many digits have every kind of column and row, also one that is not the first, and
+behind which one follows that is not the last."""
 _LONG = ((12, 9), (9, 12), (30, 3), (3, 30), (40, 1), (1, 40))
 _LONG_LINES = 8
 

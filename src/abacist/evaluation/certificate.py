@@ -4,12 +4,12 @@ The argument, in full in `docs/certificate.md`:
 
 1. A logit depends on the tokens in its *reach* only: the tokens it sees in the last layer, those
    these see in the layer below, and so on. `reaches.reach` follows the model's own visibility masks.
-2. Where attention is windowed by place, a reach holds a few columns, and how it looks depends
+2. Where attention is windowed, a reach holds a few columns (and rows), and how it looks depends
    only on which numbers have ended nearby, not on where in the number it stands. So short
-   numbers show every *pattern* of reach there is (`reaches.patterns`).
-3. What a reach can contain is told by the task's column rule, and by the *sheet*: where in a line
-   a calculation stands (`sheets`). All of it is listed (`reaches.contents`), and the model's next
-   token is compared with the right one in each case.
+   numbers show every *pattern* of reach there is.
+3. What a reach can contain follows from how the answer is worked out: from column to column, which
+   the task's column rule tells (`columns`), or in rows of cells (`cells`). All of it is listed, and
+   the model's next token is compared with the right one in each case.
 4. If none is wrong, then every token to be written in every problem is predicted rightly after a
    right prefix; by induction from token to token the model writes every answer rightly.
 """
