@@ -1,4 +1,4 @@
-"""Recipes that multiply and divide, over several seeds: seconds, and exact match by operand lengths.
+"""Recipes that multiply and divide, over several seeds: seconds, exact match by lengths, certificate.
 
     python benchmarks/long_recipes.py --recipe multiply --seeds 3 --out results/multiply.json
     python benchmarks/long_recipes.py --readme
@@ -60,8 +60,24 @@ def measure(recipe: str, seed: int, kept: str | None) -> dict[str, Any]:
             "threads": record["threads"],
             "parameters": run.model.num_parameters,
             "rows": rows(run, seed),
+            "certificate": proof(run),
             "circumstances": {k: record[k] for k in ("torch", "python", "machine", "cores")},
         }
+
+
+def proof(run: Run) -> dict[str, Any]:
+    """What checking every neighbourhood gave."""
+    outcome = run.prove()
+    return {
+        "certified": outcome.certified,
+        "reason": outcome.reason,
+        "neighbourhoods": outcome.neighbourhoods,
+        "wrong": outcome.wrong,
+        "smallest_margin": outcome.smallest_margin and round(outcome.smallest_margin, 2),
+        "rounding_error": outcome.rounding_error,
+        "locality_error": outcome.locality_error,
+        "seconds": round(outcome.seconds, 1),
+    }
 
 
 def rows(run: Run, seed: int) -> list[dict[str, Any]]:
@@ -117,6 +133,8 @@ def table(record: dict[str, Any]) -> str:
         cells = [first["name"], *(r["errors"] for r in rows), f"{first['n']:,}"]
         cells.append(f"{100 * low:.2f} – {100 * high:.2f} % right")
         lines.append("| " + " | ".join(map(str, cells)) + " |")
+    proofs = [seed["certificate"] for seed in seeds if "certificate" in seed]
+    lines += certificate_row(proofs)
     where = seeds[0]["circumstances"]
     seconds = ", ".join(f"{seed['seconds']:,.0f}" for seed in seeds)
     lines += [
@@ -125,7 +143,30 @@ def table(record: dict[str, Any]) -> str:
         f"{seconds} s on one thread of a busy machine ({where['machine']}, {where['cores']} cores, "
         f"torch {where['torch']}, Python {where['python']}).",
     ]
+    if proofs and proofs[0]["neighbourhoods"]:
+        certified = sum(proof["certified"] for proof in proofs)
+        slowest = max(proof["seconds"] for proof in proofs)
+        lines[-1] += (
+            f" Certified for every length in {certified} of {len(proofs)} seeds, by "
+            f"{proofs[0]['neighbourhoods']:,} neighbourhoods each, checked in at most {slowest:.0f} s."
+        )
     return "\n".join(lines)
+
+
+def certificate_row(proofs: list[dict[str, Any]]) -> list[str]:
+    """The last row of the table: what was proved of each seed; none where nothing could be listed."""
+    if not proofs or not proofs[0]["neighbourhoods"]:
+        return []
+    cells = [
+        f"{'certified' if proof['certified'] else '**not certified**'}, {proof['wrong']} wrong, "
+        f"margin {proof['smallest_margin']}"
+        for proof in proofs
+    ]
+    return [
+        "| every length | "
+        + " | ".join(cells)
+        + f" | {proofs[0]['neighbourhoods']:,} neighbourhoods | |"
+    ]
 
 
 def with_tables(readme: str) -> str:

@@ -54,7 +54,8 @@ def row(name: str, record: dict[str, Any]) -> str:
         low, high = map(percent, right.interval)
         told.append(f"{first['name']}: **{worst['errors']:,}** of {worst['n']:,} ({low} – {high})")
     seconds = statistics.median(seed["seconds"] for seed in seeds)
-    known = [seed["certified"] for seed in seeds if "certified" in seed]
+    proofs = [seed.get("certificate", seed) for seed in seeds]
+    known = [proof["certified"] for proof in proofs if "certified" in proof]
     certified = f"{sum(known)} of {len(known)}" if known else "–"
     shown = [told[0], *told[-3:]] if len(told) > 6 else told
     return (

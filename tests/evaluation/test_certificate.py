@@ -7,7 +7,7 @@ import torch
 
 from abacist.configuration import override
 from abacist.evaluation import certificate as module
-from abacist.evaluation import reaches
+from abacist.evaluation import columns
 from abacist.evaluation.certificate import prove
 from abacist.models.transformer import Transformer
 from abacist.recipes import find
@@ -166,7 +166,7 @@ def test_a_check_that_turns_out_too_long_is_given_up_with_the_hours_it_would_tak
 def test_listing_in_small_parts_gives_the_same_certificate(certified, monkeypatch):
     """Parts differ in digits the reach holds, so no case is counted twice or lost."""
     whole = certified.prove()
-    monkeypatch.setattr(reaches, "_CASES_AT_ONCE", 300)
+    monkeypatch.setattr(columns, "_CASES_AT_ONCE", 300)
     parts = certified.prove()
     assert parts.neighbourhoods == whole.neighbourhoods
     assert parts.patterns == whole.patterns

@@ -1,4 +1,4 @@
-"""Certificates beyond the sum of two: differences, and sums of any count.
+"""Certificates beyond the sum of two: differences, sums of any count, and products.
 
 Most of these tests replace the model by a table of right answers, made from the listing: it is as
 good as any training could make it, and one entry of it can be made wrong.
@@ -10,8 +10,9 @@ from torch import Tensor
 
 import abacist
 from abacist.configuration import override
-from abacist.evaluation import certificate, reaches, sheets
+from abacist.evaluation import certificate, reaches
 from abacist.evaluation.certificate import Certificate, prove
+from abacist.evaluation.solving import Solution
 from abacist.models.transformer import Transformer
 from abacist.recipes import find
 from abacist.runs.run import build_model, build_problems
@@ -35,17 +36,14 @@ class Table:
         self.task, self.format = build_problems(self.recipe)
         torch.manual_seed(0)
         self.model = build_model(self.recipe).eval()
-        self.sheet = sheets.make_sheet(self.task, self.format, self.recipe.model)
-        self.groups = reaches.listings(self.model, self.sheet, 1e9)
+        self.listing = certificate._listing(self.model, self.task, self.format, 1e9)
         self.right: dict[tuple[bytes, tuple[int, ...]], int] = {}
-        for group in self.groups:
-            for part, _ in reaches.contents(group, self.sheet.rule):
-                for listing in part:
-                    key = listing.choices.pattern.key
-                    for ids, target in zip(
-                        listing.ids.tolist(), listing.target.tolist(), strict=True
-                    ):
-                        self.right[key, tuple(ids)] = target
+        for part, _ in self.listing.parts():
+            for contents in part:
+                for ids, target in zip(
+                    contents.ids.tolist(), contents.target.tolist(), strict=True
+                ):
+                    self.right[contents.pattern.key, tuple(ids)] = target
 
     def logits(
         self, model: Transformer, pattern: reaches.Pattern, ids: Tensor, path: str = "dense"
@@ -59,7 +57,10 @@ class Table:
         return prove(self.model, self.task, self.format)
 
 
-@pytest.fixture(scope="module", params=["add", "subtract", "add-many"])
+RECIPES = ["add", "subtract", "add-many", "multiply"]
+
+
+@pytest.fixture(scope="module", params=RECIPES)
 def table(request: pytest.FixtureRequest) -> Table:
     return Table(request.param)
 
@@ -68,6 +69,7 @@ CLAIMS = {
     "add": "adds all pairs of non-negative integers of every length.",
     "subtract": "subtracts all pairs of non-negative integers of every length.",
     "add-many": "adds any two or more non-negative integers, however many, of every length.",
+    "multiply": "multiplies all pairs of non-negative integers of every length.",
 }
 
 
@@ -95,7 +97,23 @@ def test_one_wrong_case_of_all_is_found_and_completed_to_a_problem(table, number
     assert found.expected == str(evaluated)
 
 
-@pytest.mark.parametrize("recipe_name", ["subtract", "add-many"])
+@pytest.mark.parametrize("wrong_answers", [0, 1])
+def test_of_the_worst_cases_one_with_a_wrong_answer_is_shown(wrong_answers, monkeypatch):
+    """Where work is written down, a wrong token can leave the answer right."""
+    table = Table("multiply")
+    for place in list(table.right)[::20_000]:
+        table.right[place] = (table.right[place] + 1) % 10
+    right = Solution("2*3", "6", "6", margin=1.0)
+    wrong = Solution("2*4", "7", "8", margin=1.0)
+    solutions = [right, right, *[wrong] * wrong_answers]
+    monkeypatch.setattr(certificate, "solve", lambda *_: solutions)
+    outcome = table.prove(monkeypatch)
+    assert outcome.wrong == 4
+    assert outcome.counterexample == (wrong if wrong_answers else None)
+    assert ("right all the same" in outcome.reason) == (not wrong_answers)
+
+
+@pytest.mark.parametrize("recipe_name", ["subtract", "add-many", "multiply"])
 def test_a_model_that_has_not_finished_learning_is_refuted_with_a_problem_it_gets_wrong(
     recipe_name, tmp_path
 ):
@@ -122,6 +140,8 @@ def test_a_model_that_has_not_finished_learning_is_refuted_with_a_problem_it_get
         ("subtract", {"model.positions.1.window": "-1,0"}),
         ("add-many", {"model.positions.0.window": "0,0"}),
         ("add-many", {"model.positions.1.window": "-1,0"}),
+        ("multiply", {"model.positions.0.window": "0,0"}),
+        ("multiply", {"model.positions.1.window": "0,0"}),
     ],
     ids=str,
 )
@@ -139,12 +159,18 @@ def test_a_window_too_narrow_for_the_task_is_refused(recipe_name, settings):
         ("subtract", {"format": "usual"}, "Train with --format complement"),
         ("add", {"format": "usual"}, "Train with --format reversed"),
         ("add", {"format": "complement"}, "Train with --format reversed"),
-        ("add", {"task": "multiply"}, "sums and differences so far; this model multiplies"),
+        ("add", {"task": "multiply"}, "in the format long-multiplication, so far; this model multiplies"),
         ("add-many", {"model.num_layers": 2}, "no more than the two rows above"),
         ("add-many", {"model.positions": "place-relative"}, "no more than the two rows above"),
         ("add-many", {"model.positions.1.window": "-3,0"}, "no more than the two rows above"),
         ("add-many", {"model.positions.1.window": "-2,1"}, "no more than the two rows above"),
         ("add-many", {"model.positions.0.window": "none"}, "window of places"),
+        ("multiply", {"model.positions.0.window": "-1,1"}, "--model.positions.0.window 0,1"),
+        ("multiply", {"model.positions.0.window": "0,2"}, "--model.positions.0.window 0,1"),
+        ("multiply", {"model.positions.1.window": "-2,0"}, "--model.positions.1.window=-1,0"),
+        ("multiply", {"model.positions.1.window": "none"}, "--model.positions.1.window=-1,0"),
+        ("multiply", {"model.num_layers": 2}, "--model.num_layers 1"),
+        ("multiply", {"model.positions.0.window": "none"}, "window of places"),
     ],
     ids=str,
 )  # fmt: skip
@@ -155,14 +181,15 @@ def test_what_cannot_be_proved_is_said_with_what_to_change(recipe_name, settings
     assert reason in outcome.reason
 
 
-def test_a_long_line_that_shows_an_unlisted_reach_is_not_passed_over(table):
-    with pytest.raises(sheets.NotProvable, match="was not listed"):
-        certificate._locality_error(table.model.double(), table.sheet, [])
-    table.model.float()
+@pytest.mark.parametrize("recipe_name", RECIPES)
+def test_a_long_line_that_shows_an_unlisted_reach_is_not_passed_over(recipe_name):
+    table = Table(recipe_name)
+    table.listing.patterns.pop()
+    with pytest.raises(reaches.NotProvable, match="was not listed"), torch.no_grad():
+        certificate._locality_error(table.model.double(), table.listing)
 
 
 def test_logits_in_long_lines_are_those_of_the_reach_alone(table):
-    listed = [group[0].pattern for group in table.groups]
     with torch.no_grad():
-        assert certificate._locality_error(table.model.double(), table.sheet, listed) < 1e-11
+        assert certificate._locality_error(table.model.double(), table.listing) < 1e-11
     table.model.float()

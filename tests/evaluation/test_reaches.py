@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from abacist.configuration import override
-from abacist.evaluation import certificate, reaches, sheets
+from abacist.evaluation import certificate, columns, reaches, sheets
 from abacist.formats.annotated import AnnotatedTokens, Field
 from abacist.formats.format import Format
 from abacist.formats.running_sums import RunningSumsFormat
@@ -30,7 +30,7 @@ class Listed:
     format: Format
     model: Transformer
     sheet: sheets.Sheet
-    groups: list[list[reaches.Choices]]
+    groups: list[list[columns.Choices]]
 
     @staticmethod
     def of(recipe_name: str, settings: dict[str, object]) -> "Listed":
@@ -38,7 +38,7 @@ class Listed:
         task, format = build_problems(recipe)
         model = build_model(recipe)
         sheet = sheets.make_sheet(task, format, recipe.model)
-        return Listed(task, format, model, sheet, reaches.listings(model, sheet, 1e9))
+        return Listed(task, format, model, sheet, columns.listings(model, sheet, 1e9))
 
     def neighbourhoods(self) -> dict[bytes, Tensor]:
         """By pattern: every content with the right next token behind it, each once."""
@@ -46,7 +46,7 @@ class Listed:
         for group in self.groups:
             parts = [
                 torch.cat([ids, target.unsqueeze(1)], dim=1)
-                for part, _ in reaches.contents(group, self.sheet.rule)
+                for part, _ in columns.contents(group, self.sheet.rule)
                 for ids, target, _ in [certificate._distinct(part)]
                 if len(ids)
             ]
@@ -72,16 +72,16 @@ class Listed:
             length = int(lines.lengths[rows[0]])
             line = lines[slice(rows[0], rows[0] + 1), slice(0, length)]
             ids = lines.ids[rows, :length]
-            for skeleton in self.calculations_in(line):
-                visibility = reaches.visibility_in(self.model, skeleton)
-                for query in skeleton.queries:
-                    pattern = reaches.pattern_of(skeleton, visibility, query)
-                    tokens = reaches.reach(visibility, query)
-                    content = torch.cat([ids[:, tokens], ids[:, query + 1 : query + 2]], dim=1)
+            for calculation in self.calculations_in(line):
+                visibility = reaches.visibility_in(self.model, line)
+                for query in calculation.queries:
+                    pattern = reaches.pattern_of(calculation, visibility, query)
+                    following = ids[:, query + 1 : query + 2]
+                    content = torch.cat([ids[:, pattern.tokens], following], dim=1)
                     found.setdefault(pattern.key, set()).update(map(tuple, content.tolist()))
         return found
 
-    def calculations_in(self, line: AnnotatedTokens) -> list[sheets.Skeleton]:
+    def calculations_in(self, line: AnnotatedTokens) -> list[sheets.Calculation]:
         """Which tokens of a whole line belong to which number of each of its calculations."""
         field, place, row = (t[0].tolist() for t in (line.field, line.place, line.row))
         if not isinstance(self.format, RunningSumsFormat):
@@ -90,23 +90,23 @@ class Listed:
                 if f == Field.ANSWER
                 else f - Field.OPERAND
                 if f >= Field.OPERAND
-                else sheets.SYMBOL
+                else reaches.SYMBOL
                 for f in field
             ]
-            return [sheets.Skeleton(line, [*numbers[:-1], sheets.STRANGER], place, (), 0)]
+            return [sheets.Calculation(line, [*numbers[:-1], reaches.STRANGER], place, (), 0)]
         calculations = []
         last = max(row)
         for own in range(3, last + 1, 2):
             names = {own: sheets.RESULT, own - 1: 1, own - 2: 0}
             numbers, columns = [], []
             for r, p in zip(row, place, strict=True):
-                number = names.get(r, sheets.STRANGER) if p > 0 else sheets.SYMBOL
+                number = names.get(r, reaches.STRANGER) if p > 0 else reaches.SYMBOL
                 numbers.append(number)
                 columns.append(0 if (r, p) == (own, 0) else p or -2)
             # Behind a row stands its separator, or the end token as the last of its columns.
             if own == last:
-                numbers[-1] = sheets.STRANGER
-            calculations.append(sheets.Skeleton(line, numbers, columns, (), 0))
+                numbers[-1] = reaches.STRANGER
+            calculations.append(sheets.Calculation(line, numbers, columns, (), 0))
         return calculations
 
 
@@ -157,14 +157,13 @@ def test_everything_that_is_listed_is_shown_by_the_problem_made_from_it(listed: 
     """Some of every pattern: completed to a whole problem, it stands in that problem's line."""
     chance = torch.Generator().manual_seed(3)
     for group in listed.groups:
-        for part, _ in reaches.contents(group, listed.sheet.rule):
+        for part, _ in columns.contents(group, listed.sheet.rule):
             for listing in part:
                 if not len(listing.target):
                     continue
-                key = listing.choices.pattern.key
+                key = listing.pattern.key
                 for row in torch.randint(len(listing.target), (5,), generator=chance).tolist():
-                    problem = certificate._full_problem(listed.task, listed.sheet, listing, row)
-                    operands = [problem.operand(i).texts()[0] for i in range(problem.num_operands)]
+                    operands = listing.operands(row)
                     content = (*listing.ids[row].tolist(), int(listing.target[row]))
                     assert content in listed.seen_in([operands]).get(key, set()), operands
 
@@ -208,10 +207,10 @@ def test_running_sums_have_the_neighbourhoods_counted_by_hand() -> None:
 def test_three_operands_are_listed_in_parts_that_fit_and_do_not_overlap() -> None:
     listed = Listed.of("add", {"task.min_operands": 3, "task.max_operands": 3})
     largest = max(listed.groups, key=lambda group: sum(c.num_cases for c in group))
-    parts = reaches.contents(largest, listed.sheet.rule)
+    parts = columns.contents(largest, listed.sheet.rule)
     first, second = next(parts)[0], next(parts)[0]
     for part in (first, second):
-        assert 0 < sum(len(listing.target) for listing in part) <= reaches._CASES_AT_ONCE
+        assert 0 < sum(len(listing.target) for listing in part) <= columns._CASES_AT_ONCE
     rows = [
         set(map(tuple, listing.ids[:1000].tolist())) for part in (first, second) for listing in part
     ]
@@ -220,8 +219,8 @@ def test_three_operands_are_listed_in_parts_that_fit_and_do_not_overlap() -> Non
 
 def test_a_token_beyond_the_calculation_cannot_be_listed() -> None:
     listed = Listed.of("add-many", {})
-    skeleton = next(iter(listed.sheet.skeletons(3, 2)))
-    strangers = [sheets.STRANGER if n >= 0 else n for n in skeleton.numbers]
-    skeleton = replace(skeleton, numbers=strangers)
-    with pytest.raises(sheets.NotProvable, match="sees more than the calculation"):
-        list(reaches.patterns_in(listed.model, skeleton))
+    calculation = next(iter(listed.sheet.calculations(3, 2)))
+    strangers = [reaches.STRANGER if n >= 0 else n for n in calculation.numbers]
+    calculation = replace(calculation, numbers=strangers)
+    with pytest.raises(reaches.NotProvable, match="sees more than the calculation"):
+        list(columns.patterns_in(listed.model, calculation))

@@ -4,12 +4,12 @@ The argument, in full in `docs/certificate.md`:
 
 1. A logit depends on the tokens in its *reach* only: the tokens it sees in the last layer, those
    these see in the layer below, and so on. `reaches.reach` follows the model's own visibility masks.
-2. Where attention is windowed by place, a reach holds a few columns, and how it looks depends
+2. Where attention is windowed, a reach holds a few columns (and rows), and how it looks depends
    only on which numbers have ended nearby, not on where in the number it stands. So short
-   numbers show every *pattern* of reach there is (`reaches.patterns`).
-3. What a reach can contain is told by the task's column rule, and by the *sheet*: where in a line
-   a calculation stands (`sheets`). All of it is listed (`reaches.contents`), and the model's next
-   token is compared with the right one in each case.
+   numbers show every *pattern* of reach there is.
+3. What a reach can contain follows from how the answer is worked out: from column to column, which
+   the task's column rule tells (`columns`), or in rows of cells (`cells`). All of it is listed, and
+   the model's next token is compared with the right one in each case.
 4. If none is wrong, then every token to be written in every problem is predicted rightly after a
    right prefix; by induction from token to token the model writes every answer rightly.
 """
@@ -21,26 +21,27 @@ from dataclasses import asdict, dataclass
 import torch
 from torch import Tensor
 
-from abacist import seeds
+from abacist.evaluation.cells import CellListing
+from abacist.evaluation.columns import ColumnListing
 from abacist.evaluation.reaches import (
     Contents,
+    Listing,
+    NotProvable,
     Pattern,
-    columns_below,
-    contents,
-    listings,
     pattern_of,
-    reach,
     too_many,
     visibility_in,
 )
-from abacist.evaluation.sheets import SYMBOL, NotProvable, Sheet, make_sheet
+from abacist.evaluation.sheets import make_sheet
 from abacist.evaluation.solving import Solution, solve
 from abacist.formats.format import Format
+from abacist.formats.long_multiplication import LongMultiplicationFormat
 from abacist.models.block import Block
 from abacist.models.encodings import INVISIBLE
 from abacist.models.reach import obstacle_to_finite_reach
 from abacist.models.teacher_forcing import Forced, coordinates_of
 from abacist.models.transformer import Transformer
+from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems
 from abacist.tasks.task import Task
 
@@ -50,6 +51,8 @@ MAX_MINUTES = 60.0
 _MOST_PER_SECOND = 1_000_000
 """Cases that no model is checked faster than: beyond, a listing is refused before it begins."""
 _SECONDS_TO_JUDGE_BY = 5.0
+_MOST_COMPLETED = 10
+"""Wrong neighbourhoods that are made into problems; where work is written down, an answer may be right all the same."""
 
 OnProgress = Callable[[int, int], None]
 """Told how many of all cases have been checked."""
@@ -108,33 +111,30 @@ def _prove(
     model: Transformer, task: Task, format: Format, max_seconds: float, on_progress: OnProgress
 ) -> Certificate:
     begin = time.perf_counter()
-    sheet = _sheet(model, task, format)
+    _check_model(model)
     exact = _double_copy(model)
     _check_scores(exact)
-    groups = listings(exact, sheet, max_seconds * _MOST_PER_SECOND)
-    total = sum(choices.num_cases for group in groups for choices in group)
-    tally = _Tally(model, exact, sheet)
+    listing = _listing(exact, task, format, max_seconds * _MOST_PER_SECOND)
+    total = listing.num_cases
+    tally = _Tally(model, exact)
     done, first = 0, time.perf_counter()
-    for group in groups:
-        for part, num_cases in contents(group, sheet.rule):
-            tally.check(part)
-            done += num_cases
-            on_progress(done, total)
-            spent = time.perf_counter() - first
-            if spent > _SECONDS_TO_JUDGE_BY and spent * total > max_seconds * done:
-                raise too_many(total, hours=spent * total / done / 3600)
-    locality = _locality_error(exact, sheet, [group[0].pattern for group in groups])
-
-    counterexample = None
-    if tally.wrong:
-        problem = _full_problem(task, sheet, *tally.worst)
-        (counterexample,) = solve(model, task, format, problem)
+    for part, num_cases in listing.parts():
+        tally.check(part)
+        done += num_cases
+        on_progress(done, total)
+        spent = time.perf_counter() - first
+        if spent > _SECONDS_TO_JUDGE_BY and spent * total > max_seconds * done:
+            raise too_many(total, hours=spent * total / done / 3600)
+    locality = _locality_error(exact, listing)
+    counterexample = _counterexample(model, task, format, tally.lowest) if tally.wrong else None
     smallest, rounding = tally.smallest_margin, tally.rounding_error
     certified = tally.wrong == 0 and smallest > 2 * rounding and locality <= 1e-9
     if certified:
-        reason = sheet.claim
+        reason = listing.claim
     elif tally.wrong:
         reason = f"{tally.wrong:,} of {tally.cases:,} neighbourhoods are followed by a wrong token."
+        if counterexample is None:
+            reason += " The answers of problems made from the worst of them are right all the same."
     elif not smallest > 2 * rounding:
         reason = (
             f"no neighbourhood is wrong, but the smallest margin, {smallest:.2g}, is not above "
@@ -145,7 +145,7 @@ def _prove(
     return Certificate(
         certified=certified,
         reason=reason,
-        patterns=len(groups),
+        patterns=len(listing.patterns),
         neighbourhoods=tally.cases,
         wrong=tally.wrong,
         smallest_margin=smallest,
@@ -156,8 +156,16 @@ def _prove(
     )
 
 
-def _sheet(model: Transformer, task: Task, format: Format) -> Sheet:
-    """What the listing is made from, where a proof can be attempted at all."""
+def _listing(exact: Transformer, task: Task, format: Format, most_cases: float) -> Listing:
+    """Everything that can stand in a reach; raises where the task cannot be listed."""
+    if isinstance(format, LongMultiplicationFormat):
+        assert isinstance(task, Arithmetic)
+        return CellListing(exact, task, format)
+    return ColumnListing(exact, make_sheet(task, format, exact.config), most_cases)
+
+
+def _check_model(model: Transformer) -> None:
+    """Raise where nothing can be proved, whatever the task."""
     if model.config.norm_order != "pre" or model.config.query_key_norm:
         raise NotProvable(
             "the size of attention scores is bounded for layers normalised before, without "
@@ -170,7 +178,6 @@ def _sheet(model: Transformer, task: Task, format: Format) -> Sheet:
         raise NotProvable(f"this model's reach is not finite: {obstacle}")
     if not all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters()):
         raise NotProvable("some of the model's weights are not finite numbers.")
-    return make_sheet(task, format, model.config)
 
 
 def _check_scores(exact: Transformer) -> None:
@@ -190,19 +197,22 @@ def _check_scores(exact: Transformer) -> None:
 class _Tally:
     """What has been found so far."""
 
-    def __init__(self, model: Transformer, exact: Transformer, sheet: Sheet) -> None:
-        self.model, self.exact, self.sheet = model, exact, sheet
+    def __init__(self, model: Transformer, exact: Transformer) -> None:
+        self.model, self.exact = model, exact
         self.cases, self.wrong, self.rounding_error = 0, 0, 0.0
-        self.smallest_margin = torch.inf
-        self.worst: tuple[Contents, int]
-        """The neighbourhood of the smallest margin: a listing and its row."""
+        self.lowest: list[tuple[float, Contents, int]] = []
+        """The smallest margins, in order: each with the contents and the case it was found at."""
+
+    @property
+    def smallest_margin(self) -> float:
+        return self.lowest[0][0]
 
     def check(self, part: list[Contents]) -> None:
         """Run a part of one pattern's listing through the model, each case once."""
         ids, target, origin = _distinct(part)
         if not len(ids):
             return
-        pattern = part[0].choices.pattern
+        pattern = part[0].pattern
         logits = _logits(self.exact, pattern, ids)
         margin = Forced(logits.unsqueeze(1), target.unsqueeze(1)).margins().squeeze(1)
         self.cases += len(ids)
@@ -212,10 +222,9 @@ class _Tally:
             difference = _logits(self.model, pattern, ids, path) - logits
             self.rounding_error = max(self.rounding_error, _largest(difference))
         margin = margin.nan_to_num(nan=-torch.inf)
-        lowest = int(margin.argmin())
-        if float(margin[lowest]) < self.smallest_margin:
-            self.smallest_margin = float(margin[lowest])
-            self.worst = _locate(part, int(origin[lowest]))
+        for case in margin.topk(min(_MOST_COMPLETED, len(margin)), largest=False).indices.tolist():
+            self.lowest.append((float(margin[case]), *_locate(part, int(origin[case]))))
+        self.lowest = sorted(self.lowest, key=lambda found: found[0])[:_MOST_COMPLETED]
 
 
 def _distinct(part: list[Contents]) -> tuple[Tensor, Tensor, Tensor]:
@@ -224,11 +233,11 @@ def _distinct(part: list[Contents]) -> tuple[Tensor, Tensor, Tensor]:
     Raises where the same contents are followed by different tokens: then no model of this reach
     can be right.
     """
-    if not any(len(listing.target) for listing in part):
+    if not any(len(contents.target) for contents in part):
         empty = torch.empty(0, dtype=torch.int64)
         return empty, empty, empty
-    ids = torch.cat([listing.ids for listing in part])
-    target = torch.cat([listing.target for listing in part])
+    ids = torch.cat([contents.ids for contents in part])
+    target = torch.cat([contents.target for contents in part])
     first = _first_of_each(torch.cat([ids, target.unsqueeze(1)], dim=1))
     ids, target = ids[first], target[first]
     if len(_first_of_each(ids)) < len(ids):
@@ -256,10 +265,10 @@ def _first_of_each(rows: Tensor) -> Tensor:
 
 
 def _locate(part: list[Contents], row: int) -> tuple[Contents, int]:
-    for listing in part:
-        if row < len(listing.target):
-            return listing, row
-        row -= len(listing.target)
+    for contents in part:
+        if row < len(contents.target):
+            return contents, row
+        row -= len(contents.target)
     raise IndexError(row)
 
 
@@ -278,51 +287,41 @@ def _largest(difference: Tensor) -> float:
     return float(difference.abs().nan_to_num(nan=torch.inf).max())
 
 
-def _locality_error(model: Transformer, sheet: Sheet, listed: list[Pattern]) -> float:
+def _locality_error(model: Transformer, listing: Listing) -> float:
     """Largest difference between logits in long random lines and those of the listed reaches alone.
 
     Raises where a long line shows a reach that was not listed, which would be an error of ours.
     """
-    by_key = {pattern.key: pattern for pattern in listed}
-    generator = seeds.generator(0, "locality")
+    by_key = {pattern.key: pattern for pattern in listing.patterns}
     error = 0.0
-    for skeleton in sheet.long_skeletons():
-        rows = 16
-        line = skeleton.line
-        is_digit = torch.tensor([number != SYMBOL for number in skeleton.numbers])
-        is_digit = is_digit & (line.ids < 10)
-        random_digits = torch.randint(10, (rows, line.ids.shape[1]), generator=generator)
-        ids = torch.where(is_digit, random_digits, line.ids)
+    for ids, skeletons in listing.long_lines():
+        line = skeletons[0].line
         coordinates = coordinates_of(line, equal_lengths=True)
-        visibility = visibility_in(model, skeleton)
-        first = skeleton.queries[0]
+        visibility = visibility_in(model, line)
+        first = min(skeleton.queries[0] for skeleton in skeletons)
         whole = [model(ids, coordinates, first, path="dense")]
         whole.append(model(ids, coordinates, first, path="windowed"))
-        for query in skeleton.queries:
-            pattern = by_key.get(pattern_of(skeleton, visibility, query).key)
-            if pattern is None:
-                raise NotProvable("a long line shows a reach that was not listed.")
-            alone = _logits(model, pattern, ids[:, reach(visibility, query)])
-            for logits in whole:
-                error = max(error, _largest(logits[:, query - first] - alone))
+        for skeleton in skeletons:
+            for query in skeleton.queries:
+                here = pattern_of(skeleton, visibility, query)
+                listed = by_key.get(here.key)
+                if listed is None:
+                    raise NotProvable("a long line shows a reach that was not listed.")
+                alone = _logits(model, listed, ids[:, here.tokens])
+                for logits in whole:
+                    error = max(error, _largest(logits[:, query - first] - alone))
     return error
 
 
-def _full_problem(task: Task, sheet: Sheet, listing: Contents, row: int) -> Problems:
-    """A whole problem in which the given neighbourhood occurs."""
-    pattern = listing.choices.pattern
-    skeleton, bottom = pattern.skeleton, pattern.lowest_column
-    ways = columns_below(sheet.rule, len(skeleton.lengths))
-    way = ways[int(listing.state[row])] if bottom > 1 else []
-    given = []
-    for number, length in enumerate(skeleton.lengths):
-        digits = [column[number] for column in way]
-        for column in range(bottom, length + 1):
-            # Digits the neighbourhood does not tell may be anything; 1 can also lead.
-            values = listing.digits.get((number, column))
-            digits.append(1 if values is None else int(values[row]))
-        given.append("".join(map(str, reversed(digits))))
-    return Problems.from_texts([skeleton.operands(given)], [task.operations[0]])
+def _counterexample(
+    model: Transformer, task: Task, format: Format, lowest: list[tuple[float, Contents, int]]
+) -> Solution | None:
+    """A whole problem that the model gets wrong, made from one of the worst neighbourhoods."""
+    rows = [contents.operands(case) for margin, contents, case in lowest if not margin > 0]
+    problems = Problems.from_texts(rows, [task.operations[0]] * len(rows))
+    return next(
+        (found for found in solve(model, task, format, problems) if not found.correct), None
+    )
 
 
 def _double_copy(model: Transformer) -> Transformer:

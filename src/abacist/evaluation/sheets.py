@@ -2,8 +2,8 @@
 
 A certificate lists what can stand in a model's reach. For that it must know of each token which
 digit of which number it holds, and by which rule the digits that are written follow from those
-given. A *sheet* tells this of a task and a format; a *skeleton* is one line of it, of which only
-the lengths of the numbers matter.
+given. A *sheet* tells this of a task and a format; a *calculation* is the place of one in a line, of
+which only the lengths of the numbers matter.
 
 The sums and differences of the plain format are one calculation a line. A line of running sums is
 one addition after the other; each is a calculation of its own, from the sum before and one operand,
@@ -13,11 +13,11 @@ so what holds for one of them, wherever in a line it stands, holds for a sum of 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 
-from abacist.errors import AbacistError
+from abacist.evaluation.reaches import STRANGER, SYMBOL, NotProvable
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, AnnotatedTokens, Field
 from abacist.formats.config import PlainFormatConfig
 from abacist.formats.format import Format
@@ -30,20 +30,12 @@ from abacist.tasks.column_rule import ColumnRule
 from abacist.tasks.problems import Numbers, Problems, Shapes
 from abacist.tasks.task import Task
 
-SYMBOL = -1
-"""A token that is the same whatever the digits are."""
 RESULT = -2
 """The number that is written."""
-STRANGER = -3
-"""A token that has no part in the calculation."""
-
-
-class NotProvable(AbacistError):
-    """No proof can be attempted; the message says why, and what to change."""
 
 
 @dataclass(frozen=True)
-class Skeleton:
+class Calculation:
     """One calculation in one line, whose digits do not matter."""
 
     line: AnnotatedTokens
@@ -62,6 +54,7 @@ class Skeleton:
     """The line is of a problem with so many operands 0 behind the first given number …"""
     ones_behind: int = 0
     """… and so many operands 1 at the end."""
+    remedy: ClassVar[str] = "--model.positions place-row-relative --model.num_layers 1"
 
     @property
     def queries(self) -> list[int]:
@@ -90,13 +83,13 @@ class Sheet(Protocol):
     def counts(self) -> range:
         """How many numbers can be given to one calculation."""
 
-    def skeletons(self, longest: int, result: int) -> Iterator[Skeleton]:
+    def calculations(self, longest: int, result: int) -> Iterator[Calculation]:
         """Every calculation whose given numbers have up to `longest` digits, in every kind of place.
 
         The result goes on for `result` columns above the longest of them, where it can go on at all.
         """
 
-    def long_skeletons(self) -> Iterable[Skeleton]:
+    def long_calculations(self) -> Iterable[Calculation]:
         """A few calculations of long numbers, to compare with what short ones show."""
 
 
@@ -105,7 +98,8 @@ def make_sheet(task: Task, format: Format, model: ModelConfig) -> Sheet:
     rule = task.column_rule() if isinstance(task, Arithmetic) else None
     if rule is None or not isinstance(task, Arithmetic):
         raise NotProvable(
-            f"a certificate is there for sums and differences so far; this model {task.deed}."
+            "a certificate is there for sums and differences, and for products in the format "
+            f"long-multiplication, so far; this model {task.deed}."
         )
     if isinstance(format, RunningSumsFormat):
         reach = reach_over(model, "row")
@@ -161,18 +155,18 @@ class _Plain:
     def counts(self) -> range:
         return range(self.task.config.min_operands, self.task.config.max_operands + 1)
 
-    def skeletons(self, longest: int, result: int) -> Iterator[Skeleton]:
+    def calculations(self, longest: int, result: int) -> Iterator[Calculation]:
         for count in self.counts():
             for lengths in product(range(1, longest + 1), repeat=count):
-                yield self._skeleton(lengths, max(lengths) + result)
+                yield self._calculation(lengths, max(lengths) + result)
 
-    def long_skeletons(self) -> Iterable[Skeleton]:
+    def long_calculations(self) -> Iterable[Calculation]:
         for count in self.counts():
             for lengths in ((60, 60), (60, 35), (12, 57), (9, 4)):
                 repeated = (lengths * count)[:count]
-                yield self._skeleton(repeated, max(lengths) + 1)
+                yield self._calculation(repeated, max(lengths) + 1)
 
-    def _skeleton(self, lengths: tuple[int, ...], result: int) -> Skeleton:
+    def _calculation(self, lengths: tuple[int, ...], result: int) -> Calculation:
         operands = torch.ones(1, len(lengths), max(*lengths, result), dtype=torch.uint8)
         operation = self.task.operations[0]
         problems = Problems(operands, Shapes.of(torch.tensor([lengths]), operation))
@@ -190,7 +184,7 @@ class _Plain:
         # Nothing follows the end token.
         numbers[-1] = STRANGER
         sign = None if negative is None else self.format.sign_id
-        return Skeleton(line, numbers, columns, lengths, self.format.end_id, sign)
+        return Calculation(line, numbers, columns, lengths, self.format.end_id, sign)
 
 
 @dataclass
@@ -204,21 +198,21 @@ class _RunningSums:
     def counts(self) -> range:
         return range(2, 3)
 
-    def skeletons(self, longest: int, result: int) -> Iterator[Skeleton]:
+    def calculations(self, longest: int, result: int) -> Iterator[Calculation]:
         # The first addition stands behind `=`, the second behind `;` but below a row that stands
         # behind `=`, and all others behind `;` and below such rows.
         for number, ones_behind in product((1, 2, 3), (0, 1)):
             for lengths in product(range(1, longest + 1), repeat=2):
-                yield self._skeleton(number, lengths, max(lengths) + result, ones_behind)
+                yield self._calculation(number, lengths, max(lengths) + result, ones_behind)
 
-    def long_skeletons(self) -> Iterable[Skeleton]:
+    def long_calculations(self) -> Iterable[Calculation]:
         for number, ones_behind in ((1, 0), (4, 6), (9, 0), (9, 1)):
             for lengths in ((60, 60), (60, 35), (12, 57), (9, 4)):
-                yield self._skeleton(number, lengths, max(lengths) + 1, ones_behind)
+                yield self._calculation(number, lengths, max(lengths) + 1, ones_behind)
 
-    def _skeleton(
+    def _calculation(
         self, number: int, lengths: tuple[int, ...], result: int, ones_behind: int
-    ) -> Skeleton:
+    ) -> Calculation:
         """The addition of that number, counted from 1, whose result is the last thing in the line."""
         format = self.format
         before, added = lengths
@@ -240,7 +234,7 @@ class _RunningSums:
             columns.append(place if place > 0 or row == own else EVERYWHERE)
         numbers[-1] = STRANGER
         terminator = format.separator_id if ones_behind else format.end_id
-        return Skeleton(
+        return Calculation(
             line,
             numbers,
             columns,

@@ -64,9 +64,9 @@ class LongMultiplicationFormat(JoinedFormat):
         self.start_id = self.vocabulary.id("<start>") if config.start_token else None
         self.first_carry = self.vocabulary.id(CARRIES[0])
         self.first_product = self.vocabulary.id(products[0])
-        self._product_ids = torch.zeros(PRODUCTS[-1] + 1, dtype=torch.uint8)
+        self.product_ids = torch.zeros(PRODUCTS[-1] + 1, dtype=torch.uint8)
         for rank, product in enumerate(PRODUCTS):
-            self._product_ids[product] = self.first_product + rank
+            self.product_ids[product] = self.first_product + rank
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
         """Place, row, field and target of every token, from the ids alone.
@@ -113,7 +113,7 @@ class LongMultiplicationFormat(JoinedFormat):
         num_rows = int(second.max()) if len(second) else 0
         cells = torch.zeros(batch, num_rows, width + 1, _CELL, dtype=torch.uint8, device=a.device)
         multiplicand = torch.nn.functional.pad(a[:, :width], (0, 1)).int()
-        product_ids = self._product_ids.to(a.device)
+        product_ids = self.product_ids.to(a.device)
         left = torch.zeros(batch, width + 1, dtype=torch.int32, device=a.device)
         for row in range(num_rows):
             products = multiplicand * b[:, row : row + 1]
