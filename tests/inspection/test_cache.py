@@ -4,12 +4,17 @@ import pytest
 import torch
 
 from abacist.errors import ConfigurationError
+from abacist.formats.config import PlainFormatConfig
 from abacist.inspection.cache import name_of, run_with_cache
 from abacist.inspection.lines import write_lines
 from abacist.models.config import POSITIONS, PositionScheme
 
 CASES = {
-    **{name: {"positions": name} for name in POSITIONS},
+    **{
+        name: {"positions": name}
+        for name, schemes in POSITIONS.items()
+        if all(scheme.coordinate in PlainFormatConfig.coordinates for scheme in schemes)
+    },
     "post-norm": {"norm_order": "post"},
     "rms": {"norm": "rms"},
     "gated": {"activation": "swiglu", "num_layers": 2},
