@@ -9,7 +9,6 @@ import torch
 import abacist
 from abacist.runs.run import Run
 
-
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Tests run side by side, a worker for each core, so each has one thread.
     torch.set_num_threads(1)
