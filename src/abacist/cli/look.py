@@ -83,11 +83,12 @@ def _looked(specimen: "Specimen", names: list[str]) -> tuple[dict[str, "Finding"
 def _targets(out: str | None, names: list[str]) -> dict[str, Path]:
     """Where the picture of each lens goes: one file for one lens, or a directory."""
     from abacist.inspection.lens import LENSES
+    from abacist.reports.figures import ENDINGS
 
     if out is None:
         return {}
     path = Path(out)
-    if path.suffix == ".png" and not path.is_dir():
+    if path.suffix in ENDINGS and not path.is_dir():
         if len(names) > 1 or names == ["all"]:
             raise UserError(
                 f"--out {out} holds the picture of one lens, and {','.join(names)} are several. "
@@ -96,8 +97,8 @@ def _targets(out: str | None, names: list[str]) -> dict[str, Path]:
         return {names[0]: path}
     if path.suffix and not path.is_dir():
         raise UserError(
-            f"--out must be a directory or a .png file, got {out}. "
-            f"Try --out {path.with_suffix('.png')}."
+            f"--out must be a directory, a .png or a .svg file, got {out}. "
+            f"Try --out {path.with_suffix('.svg')}."
         )
     return {name: path / f"{name}.png" for name in (LENSES if names == ["all"] else names)}
 
@@ -128,7 +129,9 @@ def _parser() -> Parser:
         help="test problems that averages, ablations and probes are made of (default: 200)",
     )
     parser.add_argument(
-        "--out", metavar="FILE.png|DIR", help="draw a picture of every lens, here or in here"
+        "--out",
+        metavar="FILE|DIR",
+        help="draw a picture: a .png or .svg file for one lens, or a directory for all",
     )
     parser.add_json()
     return parser

@@ -1,4 +1,4 @@
-"""Pictures of what lenses saw, each drawn from its record (what `to_json` gives) as a PNG."""
+"""Pictures of what lenses saw, each drawn from its record (what `to_json` gives)."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
