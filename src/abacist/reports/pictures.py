@@ -187,7 +187,7 @@ def embeddings(tables: "Mapping[int, NDArray[np.float64]]") -> list[Markup]:
     named = f"Embeddings of {symbols[0]} to {symbols[-1]}"
     panels, frames = seen(_MOST_PANELS), seen(_MOST_FRAMES)
     steps = ", ".join(name.removeprefix("step ") for name in panels)
-    first, final = list(frames)[0], list(frames)[-1]
+    first, *_, final = frames
     alone = charts.moving(f"{named}, moving from {first} to {final}", frames, symbols)
     beside = charts.scatters(f"{named} at steps {steps}", panels, symbols)
     return [
