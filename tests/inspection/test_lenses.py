@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from abacist.errors import ConfigurationError, ProblemError
-from abacist.evaluation.exact_match import exact_match
+from abacist.evaluation.exact_match import exact_match, line_lengths
 from abacist.formats.annotated import EVERYWHERE, Field
 from abacist.inspection import ablation, carry_probe, embeddings, patching
 from abacist.inspection.attention import attention
@@ -303,7 +303,9 @@ def test_carries_of_running_sums_are_those_of_the_last_addition(random_specimen)
     assert found == [[0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 1, 1]]
     partner = patching.make_partner(specimen)
     (text,) = specimen.subject.task.expressions(partner)
-    assert text.startswith("48+67+")
+    assert sum(a != b for a, b in zip(text, "48+67+105", strict=True)) == 1
+    changed = carries(specimen.subject, partner) != carries(specimen.subject, specimen.problem)
+    assert int(changed.sum()) == 1
 
 
 def test_a_probe_is_the_direct_solution_of_its_equations():
@@ -452,6 +454,19 @@ def test_a_partner_whose_difference_is_out_of_reach_is_refused(random_specimen):
 def test_a_problem_without_a_partner_asks_for_one(random_specimen):
     with pytest.raises(ProblemError, match="no single digit of 1\\+1 can be changed"):
         patching.patching(random_specimen("1+1"))
+
+
+def test_means_leave_out_lines_too_long(random_specimen, monkeypatch):
+    specimen = random_specimen()
+    lengths = line_lengths(specimen.subject.format, specimen.sample)
+    limit = int(lengths.median())
+    monkeypatch.setattr("abacist.inspection.specimen.LONGEST_LINE", limit)
+    del specimen.__dict__["sample"]
+    assert len(specimen.sample) == int((lengths <= limit).sum()) < len(lengths)
+    monkeypatch.setattr("abacist.inspection.specimen.LONGEST_LINE", 1)
+    del specimen.__dict__["sample"]
+    with pytest.raises(ProblemError, match="no line of 30 test problems has 1 tokens or fewer"):
+        _ = specimen.sample
 
 
 def test_lines_too_long_to_look_into_are_refused(random_specimen):
