@@ -62,21 +62,25 @@ def run(arguments: list[str]) -> int:
 
 def _looked(specimen: "Specimen", names: list[str]) -> tuple[dict[str, "Finding"], list[str]]:
     """What was seen by lens; of `all`, also why some had no use."""
+    from abacist.cli.progress import Ticker
     from abacist.inspection.lens import LENSES, chosen
 
-    if names != ["all"]:
-        return {name: lens.look(specimen) for name, lens in chosen(names, specimen).items()}, []
+    lenses = LENSES if names == ["all"] else chosen(names, specimen)
     found: dict[str, Finding] = {}
     notes = []
-    for name, lens in LENSES.items():
-        obstacle = lens.obstacle(specimen)
-        if obstacle is None:
+    with Ticker("looking") as ticker:
+        for number, (name, lens) in enumerate(lenses.items()):
+            ticker.update(number, len(lenses), name)
+            obstacle = lens.obstacle(specimen)
             try:
-                found[name] = lens.look(specimen)
+                if obstacle is None:
+                    found[name] = lens.look(specimen)
             except UserError as error:
+                if names != ["all"]:
+                    raise
                 obstacle = str(error)
-        if obstacle is not None:
-            notes.append(f"{name}: {obstacle}")
+            if obstacle is not None:
+                notes.append(f"{name}: {obstacle}")
     return found, notes
 
 
