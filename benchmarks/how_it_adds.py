@@ -191,7 +191,7 @@ def measure(run: Run, pictures: Path | None) -> dict[str, Any]:
         "carry-probe": carry_probe(specimen).to_json(),
     }
     far = same_neighbourhood(random.Random(17), 17, 24)
-    record = {
+    record: dict[str, Any] = {
         "recipe": run.recipe.name,
         "seed": run.seed,
         **seen,
@@ -215,7 +215,7 @@ def measure(run: Run, pictures: Path | None) -> dict[str, Any]:
 def long_sums(count: int, num_digits: int, chance: random.Random) -> list[tuple[int, int]]:
     """Sums of two numbers of so many digits that have as many, and nothing carried from the tens."""
     low, high = 10 ** (num_digits - 1), 10**num_digits
-    found = []
+    found: list[tuple[int, int]] = []
     while len(found) < count:
         a, b = (chance.randrange(low, high) for _ in range(2))
         if a + b < high and a % 100 + b % 100 < 100:
@@ -275,11 +275,14 @@ def transplants(run: Run, count: int) -> list[dict[str, Any]]:
             changed[:, head, query, keys] = there["pattern", 0][:, head, source]
         return changed
 
-    def bring(z: torch.Tensor, heads: list[int]) -> torch.Tensor:
-        changed = z.clone()
-        for query, source in zip(at, taken, strict=True):
-            changed[:, query, heads] = there["z", 0][:, source][:, heads]
-        return changed
+    def bring(heads: list[int]) -> Hook:
+        def hook(z: torch.Tensor) -> torch.Tensor:
+            changed = z.clone()
+            for query, source in zip(at, taken, strict=True):
+                changed[:, query, heads] = there["z", 0][:, source][:, heads]
+            return changed
+
+        return hook
 
     def embed(middle: torch.Tensor) -> torch.Tensor:
         changed = middle.clone()
@@ -290,9 +293,9 @@ def transplants(run: Run, count: int) -> list[dict[str, Any]]:
     z, pattern = name_of("z", 0), name_of("pattern", 0)
     cases: dict[str, Mapping[str, Hook]] = {
         "nothing": {},
-        **{f"what head {h} brings": {z: lambda x, h=h: bring(x, [h])} for h in heads},
+        **{f"what head {h} brings": {z: bring([h])} for h in heads},
         "where all heads look": {pattern: lambda x: reduce(look, heads, x)},
-        "what all heads bring": {z: lambda x: bring(x, heads)},
+        "what all heads bring": {z: bring(heads)},
         "the token's own embedding": {name_of("resid_mid", 0): embed},
     }
     labels, rows = own.labels[:, at], []
@@ -317,7 +320,8 @@ def _keys(own: Lines, lower: Lines, shift: int) -> list[int]:
 def _query(lines: Lines, place: int) -> int:
     """The token from which the digit of a place is read off, the same in all lines."""
     columns = (lines.predicts & (lines.predicted_place == place)).nonzero()[:, 1]
-    return int(columns.unique())
+    (column,) = set(columns.tolist())
+    return int(column)
 
 
 def by_length(run: Run, count: int) -> list[dict[str, Any]]:

@@ -168,8 +168,7 @@ def save(figure: Any, path: Path) -> None:
     import matplotlib
 
     buffer, is_svg = io.BytesIO(), path.suffix == ".svg"
-    settings = {"svg.fonttype": "none", "svg.hashsalt": "abacist"} if is_svg else {}
-    with matplotlib.rc_context(settings):
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "abacist"}):
         figure.savefig(
             buffer,
             format=path.suffix.removeprefix("."),
