@@ -1,7 +1,7 @@
 """What the lenses find in the default recipe, for docs/how-it-adds.md.
 
     python benchmarks/how_it_adds.py
-    python benchmarks/how_it_adds.py --document      only brings the tables up to date
+    python benchmarks/how_it_adds.py --document      only draws, and makes the tables, from the records
 
 Trains two seeds of the recipe, and three with learned absolute places instead, on one thread each,
 and writes `results/how-it-adds*.json` and `docs/how-it-adds*.png`, some minutes in all. Means
@@ -186,8 +186,8 @@ def elsewhere(run: Run, num_sums: int) -> dict[str, Any]:
     }
 
 
-def measure(run: Run, pictures: Path | None) -> dict[str, Any]:
-    """All that is told of one seed of the recipe; one of them is drawn."""
+def measure(run: Run) -> dict[str, Any]:
+    """All that is told of one seed of the recipe."""
     specimen = run.look("458+67", num_problems=1_000)
     seen = {
         "place-attention": place_attention(specimen).to_json(),
@@ -195,7 +195,7 @@ def measure(run: Run, pictures: Path | None) -> dict[str, Any]:
         "carry-probe": carry_probe(specimen).to_json(),
     }
     far = same_neighbourhood(random.Random(17), 17, 24)
-    record: dict[str, Any] = {
+    return {
         "recipe": run.recipe.name,
         "seed": run.seed,
         **seen,
@@ -206,11 +206,6 @@ def measure(run: Run, pictures: Path | None) -> dict[str, Any]:
         "certificate": run.prove().to_json(),
         "columns": columns(run, 500),
     }
-    if pictures is not None:
-        for name, finding in seen.items():
-            FIGURES[name](finding, pictures / f"how-it-adds-{name}.png")
-        draw_reach(record["reach"], pictures / "how-it-adds-reach.png")
-    return record
 
 
 # Learned absolute places --------------------------------------------------------------------
@@ -491,7 +486,7 @@ def draw_columns(models: Mapping[str, dict[str, Any]], path: Path) -> None:
             image = axes.imshow(found[kind], cmap="Blues", vmin=0, vmax=1, aspect="auto")
             for head, shares in enumerate(found[kind]):
                 for number, share in enumerate(shares):
-                    colour = "white" if share > 0.6 else "black"
+                    colour = "white" if share > 0.65 else "black"
                     axes.text(number, head, f"{100 * share:.0f}", ha="center", va="center", color=colour, fontsize=8)  # fmt: skip  # noqa: E501
             axes.axvline(found["places"].index(TRAINED) + 0.5, color="#b23a55", linewidth=1.5)
             axes.set_xticks(range(len(found["places"])), found["places"])
@@ -508,38 +503,44 @@ def draw_columns(models: Mapping[str, dict[str, Any]], path: Path) -> None:
     save(figure, path)
 
 
+def draw(folder: Path) -> None:
+    """All pictures, from the committed records."""
+    record = json.loads(RECORD.read_text())
+    learned = json.loads(LEARNED_RECORD.read_text())["seeds"]
+    for name in ("place-attention", "ablation", "carry-probe"):
+        FIGURES[name](record[name], folder / f"how-it-adds-{name}.png")
+    draw_reach(record["reach"], folder / "how-it-adds-reach.png")
+    models = {
+        "told differences of places": record["columns"],
+        "told the places themselves": learned[0]["columns"],
+    }
+    draw_columns(models, folder / "how-it-adds-learned.png")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--document", action="store_true", help="only bring the tables up to date")
+    parser.add_argument("--document", action="store_true", help="only draw, and make the tables")
     if not parser.parse_args().document:
         # One thread, so that the weights are the same every time.
         torch.set_num_threads(1)
         with tempfile.TemporaryDirectory() as folder:
-            make(Path(folder))
+            make_records(Path(folder))
+    draw(DOCUMENT.parent)
     DOCUMENT.write_text(with_tables(DOCUMENT.read_text()))
 
 
-def make(folder: Path) -> None:
-    """All records and pictures."""
-    first, second = (
-        abacist.train("add", out=folder / f"add-{seed}", seed=seed, threads=1) for seed in (0, 1)
-    )
-    record = measure(first, DOCUMENT.parent)
-    RECORD.write_text(json.dumps(record) + "\n")
-    OTHER_SEED.write_text(json.dumps(measure(second, None)) + "\n")
+def make_records(folder: Path) -> None:
+    """Train all models and write what is found in them."""
+    for seed, path in enumerate((RECORD, OTHER_SEED)):
+        run = abacist.train("add", out=folder / f"add-{seed}", seed=seed, threads=1)
+        path.write_text(json.dumps(measure(run)) + "\n")
     seeds = []
     for seed in LEARNED_SEEDS:
         out = folder / f"learned-{seed}"
         run = abacist.train("add", out=out, seed=seed, settings=LEARNED, threads=1)
         seeds.append(measure_learned(run))
-    LEARNED_RECORD.write_text(
-        json.dumps({"recipe": "add", "settings": LEARNED, "seeds": seeds}) + "\n"
-    )
-    models = {
-        "told differences of places": record["columns"],
-        "told the places themselves": seeds[0]["columns"],
-    }
-    draw_columns(models, DOCUMENT.parent / "how-it-adds-learned.png")
+    told = {"recipe": "add", "settings": LEARNED, "seeds": seeds}
+    LEARNED_RECORD.write_text(json.dumps(told) + "\n")
 
 
 if __name__ == "__main__":

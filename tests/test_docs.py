@@ -259,6 +259,26 @@ def test_the_reach_that_is_drawn_holds_the_same_tokens_in_both_sums():
     assert f"a rounding of {proof['rounding_error']:.5f}" in HOW_IT_ADDS
 
 
+def test_learned_places_break_where_one_head_loses_its_column():
+    for seed in record_of("how-it-adds-learned")["seeds"]:
+        lengths = {row["digits"]: row["exact match"]["value"] for row in seed["lengths"]}
+        assert lengths[10] > 0.9
+        assert lengths[11] == lengths[12] == 0
+        right = {row["patched"]: row["right"]["value"] for row in seed["transplants"]}
+        heads = sorted((right[f"what head {head} brings"], head) for head in range(4))
+        assert heads[-1][0] > 0.59
+        assert heads[-2][0] < 0.05
+        shares = seed["columns"]["next"][heads[-1][1]]
+        assert sum(shares[:9]) / 9 > 0.5
+        assert max(shares[9:]) < 0.2
+        assert right["what all heads bring"] > 0.77
+        assert right["the token's own embedding"] < 0.04
+    assert f"{seed['parameters']:,} parameters" in HOW_IT_ADDS
+    told = record_of("how-it-adds")["columns"]
+    for head in (*told["next"], *told["own"]):
+        assert max(head[-2:]) - min(head[2:9]) < 0.08, "differences know no end of training"
+
+
 def test_head_0_of_the_record_carries_and_the_others_do_not():
     record = record_of("how-it-adds")
     off_by_one = {row["component"]: row["off by one"]["interval"] for row in record["errors"]}

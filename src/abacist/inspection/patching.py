@@ -125,7 +125,7 @@ def patchable(model: Transformer) -> list[tuple[str, str, int | None]]:
 
 
 def make_partner(specimen: Specimen) -> Problems:
-    """The same problem with one digit changed so that one carry appears or disappears.
+    """The same problem with one digit changed so that one carry is another.
 
     The lowest column is changed where that can be done without changing how long anything
     written is.
@@ -133,7 +133,7 @@ def make_partner(specimen: Specimen) -> Problems:
     subject, problem = specimen.subject, specimen.problem
     own = carries(subject, problem)
     candidates = _one_digit_changed(problem)
-    changed = ((carries(subject, candidates) > 0) != (own > 0)).sum(dim=1)
+    changed = (carries(subject, candidates) != own).sum(dim=1)
     for row in (changed == 1).nonzero().squeeze(1).tolist():
         partner = candidates[row : row + 1]
         if _are_alike(specimen.lines, write_lines(subject, partner)):
