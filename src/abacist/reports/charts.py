@@ -229,7 +229,7 @@ def moving(
         for track in zip(*frames.values(), strict=True)
     ]
     marks = [_rectangle(0.5, top, side - 1, side, "frame")]
-    marks += [element("path", d=_path(track), class_="thread") for track in tracks]
+    marks += [element("path", d=_path(track), class_="track") for track in tracks]
     rules = []
     for number, (track, name) in enumerate(zip(tracks, names, strict=True)):
         kind = f"moves p{number} point c{0 if number % 2 == 0 else 1}"

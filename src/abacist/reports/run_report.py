@@ -301,7 +301,7 @@ def _attention(records: Records) -> Part:
         if max(head[f][d] for head in heads) >= pictures.ATTENDED
     ]
     rows = [
-        [name, *(percent(round(head[f][d], 3)) for f, d in pairs)]
+        [name, *(f"{100 * head[f][d]:.1f}%" for f, d in pairs)]
         for name, head in zip(pictures.head_names(attended), heads, strict=False)
     ]
     names = [f"{attended.fields[f]} {attended.differences[d]}" for f, d in pairs]
