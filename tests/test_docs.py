@@ -199,7 +199,12 @@ def test_every_suite_has_its_row():
     text = (ROOT / "docs" / "scoring.md").read_text()
     assert re.findall(r"^\| `(\w+)` \| .+ \|$", text, flags=re.MULTILINE) == list(SUITES)
     for option in re.findall(r"--([a-z][a-z-]+)", text):
-        assert option.replace("-", "_") in RANGES or option in ("suite", "help", "out"), option
+        assert option.replace("-", "_") in RANGES or option in (
+            "suite",
+            "help",
+            "out",
+            "threads",
+        ), option
 
 
 def test_the_failure_shown_has_the_keys_of_real_ones():
