@@ -21,6 +21,7 @@ LAYERS = [
     {"recipes"},
     {"runs"},
     {"reports"},
+    {"app"},
     {"api"},
     {"cli"},
 ]

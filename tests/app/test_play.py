@@ -1,0 +1,112 @@
+"""The command `play`, and the folder that it writes for a Space."""
+
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+import abacist
+from abacist.cli import main
+
+
+@pytest.fixture
+def play(capsys):
+    """Run the command; gives its exit code and what it complains of."""
+
+    def call(*arguments: str) -> tuple[int, str]:
+        code = main(["play", *arguments])
+        return code, capsys.readouterr().err
+
+    return call
+
+
+def test_without_gradio_one_line_says_what_to_type(play, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert play("somewhere") == (
+        2,
+        'abacist: the page needs gradio. Type pip install "abacist[app]".\n',
+    )
+
+
+def test_addresses_that_cannot_be_had_are_told_in_one_line(play, learned):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, told = play(str(learned.path), "--host", "127.0.0.1", "--port", str(port))
+    assert code == 2
+    assert f"no page can be served at 127.0.0.1, port {port}: Address already in use" in told
+    code, told = play(str(learned.path), "--host", "no.such.host.invalid")
+    assert code == 2
+    assert "no page can be served at no.such.host.invalid" in told
+    assert told.count("\n") == 1
+    assert play("nowhere")[0] == 2
+    assert "must be a whole number from 1 to 65,535" in play("--port", "0")[1]
+
+
+def test_a_space_is_a_folder_that_runs_on_its_own(learned, tmp_path, play):
+    folder = tmp_path / "space"
+    assert play(str(learned.path), "--share-space", str(folder)) == (0, "")
+    card = (folder / "README.md").read_text()
+    assert card.startswith("---\ntitle: abacist learned\n")
+    assert "sdk: gradio\nsdk_version: 6." in card
+    requirements = (folder / "requirements.txt").read_text().splitlines()
+    assert any(line.startswith("torch") for line in requirements)
+    assert not any("extra" in line for line in requirements)
+    assert (folder / "abacist" / "app" / "page.js").is_file()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    settings = {"GRADIO_SERVER_NAME": "127.0.0.1", "GRADIO_SERVER_PORT": str(port)}
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | settings
+    shown = "import sys; sys.path.insert(0, ''); import runpy, threading\n"
+    shown += "from abacist.app import page\n"
+    shown += "page.wait = lambda: print('shown', page.__file__, flush=True) or input()\n"
+    shown += "runpy.run_path('app.py', run_name='__main__')\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", shown],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert str(folder) in process.stdout.readline()
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as response:
+            assert "abacist" in response.read().decode()
+    finally:
+        process.communicate("\n", timeout=30)
+    assert process.returncode == 0
+
+
+def test_a_space_is_never_written_over_something(learned, tmp_path, play):
+    (tmp_path / "kept").write_text("mine")
+    code, told = play(str(learned.path), "--share-space", str(tmp_path))
+    assert code == 2
+    assert "is in the way. Type the name of a new folder." in told
+    assert (tmp_path / "kept").read_text() == "mine"
+    code, told = play(
+        str(learned.path), str(learned.path), "--share-space", str(tmp_path / "twice")
+    )
+    assert code == 2
+    assert "two runs are called learned" in told
+    assert not (tmp_path / "twice").exists()
+
+
+def test_ctrl_c_ends_the_page_quietly(learned):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "abacist.cli", "play", str(learned.path)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    line = process.stdout.readline()
+    assert line.startswith("Page: http://127.0.0.1:")
+    process.send_signal(signal.SIGINT)
+    out, complaints = process.communicate(timeout=30)
+    assert (out, complaints, process.returncode) == ("", "", 0)
+    assert abacist.__version__
