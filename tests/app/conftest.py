@@ -110,14 +110,16 @@ class Visit:
         if not request.url.startswith((self.address, "data:", "blob:")):
             self.complaints.append(f"request: {request.url}")
 
-    def ask(self, problem: str) -> None:
-        """Type a problem and wait for what comes of it."""
+    def type(self, problem: str) -> None:
+        """Type a problem and ask for its answer."""
         self.page.get_by_label("Problem", exact=True).fill(problem)
-        before = self.page.locator("#shown").inner_html()
         self.page.get_by_role("button", name="Calculate").click()
-        self.page.wait_for_function(
-            "before => document.querySelector('#shown').innerHTML !== before", arg=before
-        )
+
+    def ask(self, problem: str) -> None:
+        """Type a problem and wait for its answer."""
+        self.type(problem)
+        asked = "document.querySelector('#shown .compared td')?.textContent"
+        self.page.wait_for_function(f"problem => {asked} === problem", arg=problem)
 
     def accessibility(self) -> list[str]:
         """What axe-core finds against WCAG of levels A and AA."""

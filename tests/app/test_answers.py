@@ -184,7 +184,7 @@ def test_a_model_that_writes_for_too_long_is_stopped(exhibit, monkeypatch):
 
 
 def test_unknown_parts_ways_and_runs_are_refused(exhibit):
-    with pytest.raises(ConfigurationError, match="did you mean 'head 0'"):
+    with pytest.raises(ConfigurationError, match="did you mean 'head"):
         answer(exhibit, "12+34", ["head O"])
     with pytest.raises(ConfigurationError, match="zero or mean"):
         answer(exhibit, "12+34", ["head 0"], "half")

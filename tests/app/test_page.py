@@ -61,8 +61,7 @@ def test_a_sum_is_typed_hovered_and_broken(visit, pictures):
     assert "of test problems right" in page.locator("#broken").inner_text()
     if pictures:
         page.locator("#shown").screenshot(path=pictures / "broken.png")
-    page.get_by_label("Beside it, with all parts on").click()
-    page.get_by_role("option", name="learned", exact=True).click()
+    page.get_by_role("group", name="Beside it").get_by_label("learned", exact=True).check()
     page.wait_for_function("document.querySelectorAll('#shown .answer').length === 2")
     assert "✓ Right." in page.locator("#shown .answer").nth(1).inner_text()
     assert visit.accessibility() == []
@@ -110,8 +109,7 @@ def test_a_length_is_dragged(visit):
 def test_another_run_is_turned_to(visit):
     visit = visit()
     page = visit.page
-    page.get_by_label("Run", exact=True).click()
-    page.get_by_role("option", name="unlearned", exact=True).click()
+    page.get_by_role("group", name="Run").get_by_label("unlearned", exact=True).check()
     page.wait_for_function("document.querySelector('#header').innerText.includes('unlearned')")
     assert page.locator("#shown h3").inner_text() == "unlearned"
     assert page.get_by_label("head 3.1", exact=True).count() == 1
@@ -158,9 +156,9 @@ def test_dark_and_still(visit, pictures):
 )
 def test_what_is_no_problem_is_told_in_one_line(visit, typed, told):
     visit = visit()
-    visit.ask(typed)
-    alert = visit.page.get_by_role("alert").filter(has_text=told)
-    assert alert.count() == 1
+    visit.type(typed)
+    alert = visit.page.locator("#shown").get_by_role("alert").filter(has_text=told)
+    alert.wait_for()
     assert "\n" not in alert.inner_text()
     assert visit.page.title() == "abacist"
     visit.ask("12+34")

@@ -32,7 +32,8 @@ def answer_card(told: Answer) -> Markup:
             )
         )
     else:
-        parts += [_sheet(told), _controls(told.inside), _inspector()]
+        parts.append(element("div", _sheet(told), _inspector(), class_="inside"))
+        parts.append(_controls(told.inside))
     return element(
         "section",
         element("h3", told.run),

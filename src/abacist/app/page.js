@@ -7,9 +7,11 @@
   const within = (event, selector) =>
     event.target instanceof Element ? event.target.closest(selector) : null;
 
+  // A card is used again for the next answer, so what was parsed holds for its text only.
   function insideOf(card) {
-    if (!parsed.has(card)) parsed.set(card, JSON.parse(card.dataset.inside));
-    return parsed.get(card);
+    const text = card.dataset.inside;
+    if (parsed.get(card)?.text !== text) parsed.set(card, { text, inside: JSON.parse(text) });
+    return parsed.get(card).inside;
   }
 
   function child(parent, tag, text) {
@@ -83,6 +85,17 @@
     }
   }
 
+  // Gradio changes what differs from the last answer and leaves the rest as it is.
+  function begin(card) {
+    const slider = card.querySelector(".stages");
+    if (slider) slider.value = slider.max;
+    for (const button of card.querySelectorAll(".written"))
+      for (const animation of button.getAnimations()) {
+        animation.cancel();
+        animation.play();
+      }
+  }
+
   // Of buttons that stand in rows, the one that an arrow key leads to.
   function neighbour(buttons, from, key) {
     const box = (button) => button.getBoundingClientRect();
@@ -122,6 +135,23 @@
     vectors.querySelector("output").textContent = told;
     slider.setAttribute("aria-valuetext", `step ${told}`);
   }
+
+  new MutationObserver((changes) => {
+    for (const card of new Set(changes.map((change) => change.target)))
+      if (card.matches(".answer")) begin(card);
+  }).observe(document.documentElement, {
+    attributes: true,
+    subtree: true,
+    attributeFilter: ["data-inside"],
+  });
+
+  // Gradio writes the name of a group beside it, where nobody who cannot see finds it.
+  new MutationObserver(() => {
+    for (const group of document.querySelectorAll("fieldset:not([aria-label])")) {
+      const name = group.querySelector("[data-testid=block-info]");
+      if (name) group.setAttribute("aria-label", name.textContent.trim());
+    }
+  }).observe(document.documentElement, { childList: true, subtree: true });
 
   for (const kind of ["pointerover", "focusin"])
     document.addEventListener(kind, (event) => {

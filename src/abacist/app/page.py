@@ -32,6 +32,7 @@ from abacist.reports.markup import Markup, element, prose, together
 from abacist.reports.run_report import summary, verdict
 
 _NOTHING = "nothing"
+_FIRST_DIGITS = 6
 _MOST_WAITING = 200
 """Requests that may wait; more are told to come back."""
 _ONE_AT_A_TIME = {"concurrency_limit": 1, "concurrency_id": "model"}
@@ -77,9 +78,10 @@ def wait() -> None:
 def build(gallery: Gallery) -> gr.Blocks:
     """The page with all its controls, not yet served."""
     skin, first = _Skin(gallery), gallery.find(None)
+    begun = _example(first)
     with gr.Blocks(title="abacist", analytics_enabled=False) as page:
         header = _html(_header(first), "header")
-        run = gr.Dropdown(
+        run = gr.Radio(
             gallery.names,
             value=first.name,
             label="Run",
@@ -87,27 +89,30 @@ def build(gallery: Gallery) -> gr.Blocks:
             visible=len(gallery.names) > 1,
         )
         with gr.Row(equal_height=True):
-            problem = gr.Textbox(
-                first.example, label="Problem", max_lines=4, scale=4, elem_id="problem"
-            )
+            problem = gr.Textbox(begun, label="Problem", max_lines=4, scale=4, elem_id="problem")
             calculate = gr.Button("Calculate", variant="primary", scale=1, elem_id="calculate")
-        digits = gr.Slider(**_digits(first), step=1, elem_id="digits")
+        digits = gr.Slider(**_digits(first), step=1, elem_id="digits", buttons=[])
         with gr.Row():
             off = gr.CheckboxGroup(first.parts, label="Switched off", scale=3, elem_id="off")
             way = gr.Radio(_WAYS, value="zero", label="What is off is", elem_id="way")
-            beside = gr.Dropdown(
+            beside = gr.Radio(
                 [_NOTHING, *gallery.names],
                 value=_NOTHING,
                 label="Beside it, with all parts on",
                 elem_id="beside",
             )
+        shown = _html(skin.answered(first.name, begun, [], "zero", _NOTHING), "shown")
+        # Behind the answer, so that nothing above it moves when parts are switched.
         broken = _html("", "broken")
-        shown = _html(skin.answered(first.name, first.example, [], "zero", _NOTHING), "shown")
         grid = _html(_grid(first), "lengths", js_on_load=_CELL_CLICKED)
-        score = gr.Button("Score the grid", elem_id="score", visible=_can_score(first))
+        with gr.Row():
+            score = gr.Button(
+                "Score the grid", elem_id="score", visible=_can_score(first), scale=0, min_width=280
+            )
         cell = _html("", "cell")
         _html(element("h2", "A race against plain Python"), "race-title")
-        race_on = gr.Button("Race with this problem", elem_id="race")
+        with gr.Row():
+            race_on = gr.Button("Race with this problem", elem_id="race", scale=0, min_width=280)
         raced = _html("", "raced")
         vectors_shown = _html(_vectors(first), "vectors")
 
@@ -166,13 +171,14 @@ class _Skin:
     def turned(self, run: str, beside: str) -> tuple[Any, ...]:
         """Everything about another run, with an example of its own."""
         exhibit = self.gallery.find(run)
+        begun = _example(exhibit)
         return (
             _header(exhibit),
-            exhibit.example,
+            begun,
             gr.Slider(**_digits(exhibit)),
             gr.CheckboxGroup(exhibit.parts, value=[]),
             "",
-            self.answered(run, exhibit.example, [], "zero", beside),
+            self.answered(run, begun, [], "zero", beside),
             _grid(exhibit),
             gr.Button(visible=_can_score(exhibit)),
             "",
@@ -240,6 +246,13 @@ def _header(exhibit: Exhibit) -> Markup:
     return together([element("h1", "abacist"), element("p", told), verdict(exhibit.records)])
 
 
+def _example(exhibit: Exhibit) -> str:
+    """A problem to begin with, the same every time."""
+    trained = drawing.trained_digits(exhibit)
+    digits = None if trained is None else min(_FIRST_DIGITS, trained)
+    return drawing.drawn(exhibit, digits, torch.Generator().manual_seed(0))
+
+
 def _digits(exhibit: Exhibit) -> dict[str, Any]:
     """The slider of lengths; there is none where digits are no measure of the task."""
     longest, trained = drawing.longest_drawn(exhibit), drawing.trained_digits(exhibit)
@@ -296,19 +309,34 @@ def _how() -> dict[str, Any]:
     """How the page is served and what it looks like, for `launch`."""
     script = (_HERE / "page.js").read_text(encoding="utf-8")
     styles = (path.read_text(encoding="utf-8") for path in (CHARTS_STYLE, _HERE / "page.css"))
-    fonts = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif")
-    mono = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace")
     return {
-        "theme": gr.themes.Base(
-            primary_hue="blue", neutral_hue="slate", font=fonts, font_mono=mono
-        ),
-        "css": "".join(styles),
-        "head": f"<script>{script}</script>",
+        "theme": _theme(),
+        # Not as Gradio's `css`, which would put the palettes of dark and print out of force.
+        "head": f"<style>{''.join(styles)}</style><script>{script}</script>",
         "footer_links": [],
         "quiet": True,
         "prevent_thread_lock": True,
         "ssr_mode": False,
     }
+
+
+def _theme() -> gr.themes.Base:
+    """Gradio's plainest, with fonts that are there and colours of level AA, for which its own are too pale."""
+    return gr.themes.Base(
+        primary_hue="blue",
+        neutral_hue="slate",
+        font=("system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif"),
+        font_mono=("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace"),
+    ).set(
+        button_primary_background_fill="#2f5f9e",
+        button_primary_background_fill_hover="#264d80",
+        button_primary_background_fill_dark="#2f5f9e",
+        button_primary_background_fill_hover_dark="#3a6fb5",
+        body_text_color_subdued="*neutral_600",
+        body_text_color_subdued_dark="*neutral_300",
+        slider_color="#2f5f9e",
+        slider_color_dark="#86b4f7",
+    )
 
 
 def _check_address(host: str | None, port: int | None) -> None:

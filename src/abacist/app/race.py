@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from abacist.app.exhibits import Exhibit
 from abacist.errors import ProblemError
@@ -43,6 +44,10 @@ class Race(Finding):
     def times_as_fast(self) -> float:
         """How many times as fast Python is; below 1 where the model wins."""
         return self.model_seconds / max(self.python_seconds, 1e-9)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields by name, and `times_as_fast`."""
+        return super().to_json() | {"times_as_fast": self.times_as_fast}
 
 
 def race(exhibit: Exhibit, text: str) -> Race:

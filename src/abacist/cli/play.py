@@ -1,6 +1,7 @@
 """`abacist play`: a page on this machine where trained models calculate and can be looked into."""
 
 import importlib.util
+import warnings
 from pathlib import Path
 
 from abacist.cli.arguments import Parser, whole_number
@@ -20,6 +21,8 @@ def run(arguments: list[str]) -> int:
         print(f"Space: {written}. Push this folder to a Space of Hugging Face.")
         return 0
 
+    # Gradio leaves some behind, about which nobody who plays can do anything.
+    warnings.simplefilter("ignore", ResourceWarning)
     from abacist.app import page
     from abacist.app.exhibits import open_gallery
 
