@@ -170,8 +170,8 @@ def crowd(address: str) -> list[float]:
 
 def asked(address: str, problem: str) -> dict[str, Any]:
     """One question to the JSON interface, which goes through the same queue as the page."""
-    where = f"{address}/gradio_api/call/answer"
-    body = json.dumps({"data": [problem]}).encode()
+    where = f"{address}/gradio_api/call/v2/answer"
+    body = json.dumps({"problem": problem}).encode()
     request = urllib.request.Request(where, body, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request) as response:
         event = json.load(response)["event_id"]

@@ -36,7 +36,7 @@ def answer_card(told: Answer) -> Markup:
         parts.append(_controls(told.inside))
     return element(
         "section",
-        element("h3", told.run),
+        element("h3", told.run + (f" without {', '.join(told.off)}" if told.off else "")),
         *parts,
         class_="answer",
         aria_label=f"Answer of {told.run}",
@@ -98,8 +98,6 @@ def _verdict(told: Answer) -> Markup:
     sure = f"It was least sure of {letter(least.text)}, {percent(least.probability)}."
     taken = f"{len(told.written):,} tokens in {_milliseconds(told.seconds)}. {sure}"
     kind, word = ("good", "✓ Right.") if told.correct else ("bad", "✗ Wrong.")
-    if told.off:
-        taken = f"Without {', '.join(told.off)}: {taken}"
     return element("p", element("strong", word), f" {taken}", class_=f"verdict {kind}")
 
 

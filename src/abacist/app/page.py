@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-# Read by Gradio when it is imported.
+# Read by Gradio when it is imported: nothing is sent to its makers, and no statistics of requests,
+# which nobody looks at here, are made anew for every one of them.
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+os.environ["GRADIO_ANALYTICS_CACHE_FREQUENCY"] = "1000000000"
 
 import gradio as gr
 import torch
@@ -315,6 +317,7 @@ def _how() -> dict[str, Any]:
         "head": f"<style>{''.join(styles)}</style><script>{script}</script>",
         "footer_links": [],
         "quiet": True,
+        "enable_monitoring": False,
         "prevent_thread_lock": True,
         "ssr_mode": False,
     }
