@@ -96,9 +96,9 @@ def test_a_length_is_dragged(visit):
     number = page.get_by_role("slider", name="Digits")
     number.focus()
     page.keyboard.press("ArrowLeft")
-    page.wait_for_function("document.querySelector('#problem textarea').value.length === 19")
+    page.wait_for_function("document.querySelector('#problem textarea').value.length === 11")
     problem = page.get_by_label("Problem", exact=True).input_value()
-    assert [len(operand) for operand in problem.split("+")] == [9, 9]
+    assert [len(operand) for operand in problem.split("+")] == [5, 5]
 
 
 def test_another_run_is_turned_to(visit):

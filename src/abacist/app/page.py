@@ -6,23 +6,17 @@ Nothing on it comes from another address: fonts are the system's, scripts and st
 """
 
 import contextlib
-import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-# Read by Gradio when it is imported: nothing is sent to its makers, and no statistics of requests,
-# which nobody looks at here, are made anew for every one of them.
-os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
-os.environ["GRADIO_ANALYTICS_CACHE_FREQUENCY"] = "1000000000"
-
-import gradio as gr
 import torch
 
 from abacist.app import answers, breaking, drawing, lengths, race, vectors
 from abacist.app.answer_card import alert, answer_card, side_by_side
+from abacist.app.controls import api, gr
 from abacist.app.exhibits import Exhibit, Gallery
 from abacist.app.grid_card import failures_card, grid_card
 from abacist.app.questions import Questions, by_chance
@@ -31,7 +25,7 @@ from abacist.app.vectors_card import vectors_card
 from abacist.errors import AbacistError, UserError
 from abacist.reports.html import CHARTS_STYLE
 from abacist.reports.markup import Markup, element, prose, together
-from abacist.reports.run_report import summary, verdict
+from abacist.reports.run_report import verdict
 
 _NOTHING = "nothing"
 _FIRST_DIGITS = 6
@@ -81,7 +75,8 @@ def build(gallery: Gallery) -> gr.Blocks:
     """The page with all its controls, not yet served."""
     skin, first = _Skin(gallery), gallery.find(None)
     begun = _example(first)
-    with gr.Blocks(title="abacist", analytics_enabled=False) as page:
+    page = gr.Blocks(title="abacist", analytics_enabled=False)
+    with page:
         header = _html(_header(first), "header")
         run = gr.Radio(
             gallery.names,
@@ -130,7 +125,7 @@ def build(gallery: Gallery) -> gr.Blocks:
         _on(grid.click, skin.failures, run, cell)
         _on(race_on.click, skin.raced, [run, problem], raced)
         for name, question in Questions(gallery).all().items():
-            gr.api(question, api_name=name, **_ONE_AT_A_TIME)
+            api(question, api_name=name, **_ONE_AT_A_TIME)
     page.queue(max_size=_MOST_WAITING)
     return page
 
@@ -240,32 +235,34 @@ def _html(content: str, name: str, js_on_load: str | None = None) -> gr.HTML:
 
 def _header(exhibit: Exhibit) -> Markup:
     """What the run is, and what it is worth."""
-    model = exhibit.subject.model
+    trained = drawing.trained_digits(exhibit)
     told = (
-        f"{exhibit.name}: {summary(exhibit.run.recipe)}{model.num_parameters:,} parameters. "
-        "Every digit below is written by this model, token by token."
+        f"{exhibit.name}: recipe {exhibit.run.recipe.name}, "
+        f"{exhibit.subject.model.num_parameters:,} parameters"
+        + (f", trained on at most {trained:,} digits" if trained is not None else "")
+        + ". Every digit below is written by this model."
     )
     return together([element("h1", "abacist"), element("p", told), verdict(exhibit.records)])
 
 
 def _example(exhibit: Exhibit) -> str:
     """A problem to begin with, the same every time."""
+    return drawing.drawn(exhibit, _first_digits(exhibit), torch.Generator().manual_seed(0))
+
+
+def _first_digits(exhibit: Exhibit) -> int | None:
     trained = drawing.trained_digits(exhibit)
-    digits = None if trained is None else min(_FIRST_DIGITS, trained)
-    return drawing.drawn(exhibit, digits, torch.Generator().manual_seed(0))
+    return None if trained is None else min(_FIRST_DIGITS, trained)
 
 
 def _digits(exhibit: Exhibit) -> dict[str, Any]:
     """The slider of lengths; there is none where digits are no measure of the task."""
-    longest, trained = drawing.longest_drawn(exhibit), drawing.trained_digits(exhibit)
-    label = "Digits: draw a problem of this length"
-    if trained is not None:
-        label += f" (trained on at most {trained:,})"
+    longest = drawing.longest_drawn(exhibit)
     return {
         "minimum": 1,
         "maximum": longest or 1,
-        "value": min(trained or 1, longest or 1),
-        "label": label,
+        "value": _first_digits(exhibit) or 1,
+        "label": "Digits: draw a problem of this length",
         "visible": longest is not None,
     }
 

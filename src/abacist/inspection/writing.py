@@ -171,8 +171,9 @@ def _at_once(subject: Subject, problem: Problems, hooks_for: HooksFor | None) ->
         if hooks_for is None
         else trace(subject, written, hooks_for, keep=lambda name: False).logits
     )
-    ids = logits.argmax(dim=-1)
-    is_end = ids == subject.format.end_id
+    ids, end_id = logits.argmax(dim=-1), subject.format.end_id
+    assert end_id is not None
+    is_end = ids == end_id
     count = int(is_end.long().argmax()) + 1 if bool(is_end.any()) else len(ids)
     answer = subject.format.read(ids.unsqueeze(0))[0]
     return Written(prompt, written.lines, at[:count], ids[:count], answer)

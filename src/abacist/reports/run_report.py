@@ -99,7 +99,7 @@ def _lead(records: Records) -> list[Markup]:
     lead = [
         element(
             "p",
-            f"{summary(records.recipe)}{parameters}trained for {steps}{seconds}.",
+            f"{_summary(records.recipe)}{parameters}trained for {steps}{seconds}.",
             class_="muted",
         ),
         verdict(records),
@@ -118,8 +118,7 @@ def _lead(records: Records) -> list[Markup]:
     return lead
 
 
-def summary(recipe: Recipe) -> str:
-    """The first line of what a recipe of ours promises; empty for others."""
+def _summary(recipe: Recipe) -> str:
     try:
         return recipes.promise(recipe.name)[0].removesuffix(".") + ": "
     except KeyError:
