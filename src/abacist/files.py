@@ -32,12 +32,13 @@ def write_json(path: Path, data: Any) -> None:
 
 
 def write_directory(path: Path, contents: Mapping[str, bytes]) -> None:
-    """Replace the directory `path` by one with the given files, atomically."""
+    """Replace the directory `path` by one with the given files, by relative path, atomically."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with _clear_errors(path), _removed_on_failure(temporary):
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         for name, content in contents.items():
+            (temporary / name).parent.mkdir(parents=True, exist_ok=True)
             write_bytes(temporary / name, content)
         if path.exists():
             shutil.rmtree(path)

@@ -5,11 +5,11 @@ import re
 
 import pytest
 
-from abacist.reports.html import _STYLE
+from abacist.reports.html import CHARTS_STYLE
 
 PALETTES = [
     dict(re.findall(r"--(\w+): (#\w+)", block))
-    for block in re.findall(r":root \{(.+?)\}", _STYLE.read_text(), flags=re.DOTALL)
+    for block in re.findall(r":root \{(.+?)\}", CHARTS_STYLE.read_text(), flags=re.DOTALL)
 ]
 
 

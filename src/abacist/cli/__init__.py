@@ -23,6 +23,7 @@ COMMANDS = {
     "solve": "let a trained model solve problems",
     "score": "score a trained model by one suite or many, with intervals",
     "look": "look inside a trained model: attention, attribution, ablation and more",
+    "play": "a page to calculate with it, look inside and switch heads off",
     "compare": "several runs side by side, with the differences' intervals",
     "report": "write a run as one HTML file, which opens without a network",
     "prove": "certify that a model is right on problems of every length",

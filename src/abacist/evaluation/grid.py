@@ -80,7 +80,7 @@ def by_both_lengths(subject: Subject, on_progress: Progress) -> Section:
             told = f"tokens, square {square} of {size}"
             generator = seeds.generator(subject.seed, "score", "grid", square)
             for lengths in _pieces(square, per_cell):
-                problems = _draw(subject, lengths, generator)
+                problems = draw_of_lengths(subject, lengths, generator)
                 tokens, drawn = int(_tokens(lengths).sum()), len(problems)
 
                 def report(
@@ -183,8 +183,8 @@ def _pieces(square: int, per_cell: int) -> Iterator[Tensor]:
         yield from torch.split(whole, problems_at_once) if len(some) == 1 else (whole,)
 
 
-def _draw(subject: Subject, lengths: Tensor, generator: torch.Generator) -> Problems:
-    """Test problems of these lengths, each once."""
+def draw_of_lengths(subject: Subject, lengths: Tensor, generator: torch.Generator) -> Problems:
+    """Test problems of these lengths, int64 (B, 2), each once."""
     operation = subject.task.draw_shapes(len(lengths), generator).operation_B
     shapes = Shapes(lengths, operation)
     problems = draw_from_split(subject.task, shapes, "test", subject.split, generator)

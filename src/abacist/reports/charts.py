@@ -148,7 +148,7 @@ def heat_map(
                     width=step,
                     height=step,
                     class_="cell",
-                    fill=_colour(good / asked),
+                    fill=colour_of(good / asked),
                 )
             )
     marks += _heat_map_frame(size, left, top, side, labels)
@@ -432,7 +432,7 @@ def _range(number: int, block: int, size: int) -> str:
     return f"{low}" if low == high else f"{low}–{high}"
 
 
-def _colour(share: float) -> str:
+def colour_of(share: float) -> str:
     """Of the viridis scale; the last colour is kept for no error at all."""
     if share == 1:
         return f"#{_VIRIDIS[-1]}"

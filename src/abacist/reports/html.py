@@ -14,6 +14,8 @@ from abacist.reports.markup import Markup, element, together
 MAX_BYTES = 3_000_000
 """A report stays below; the pictures and tables in it are bounded."""
 
+CHARTS_STYLE = Path(__file__).with_name("charts.css")
+"""Colours, and how charts are drawn in them: for every page with charts."""
 _STYLE = Path(__file__).with_name("report.css")
 _NOTHING_ELSE = "default-src 'none'; style-src 'unsafe-inline'"
 """Even a mistake of ours could make a browser fetch nothing."""
@@ -38,7 +40,10 @@ def page(title: str, lead: Sequence[Markup], parts: Sequence[Part]) -> str:
         Markup(f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_ELSE}">'),
         element("meta", name="generator", content=f"abacist {__version__}"),
         element("title", title),
-        element("style", Markup(_STYLE.read_text(encoding="utf-8"))),
+        element(
+            "style",
+            *(Markup(path.read_text(encoding="utf-8")) for path in (CHARTS_STYLE, _STYLE)),
+        ),
     )
     links = (element("li", element("a", part.title, href=f"#{part.name}")) for part in parts)
     sections = (

@@ -42,7 +42,7 @@ def _next_tokens(record: Record, path: Path) -> None:
     ranks = range(len(record["likeliest"][0]))
     right = dict(zip(record["predicting"], record["right"], strict=True))
     columns = [
-        f"{_letter(token)}\n→{_letter(right[column])}" if column in right else _letter(token)
+        f"{letter(token)}\n→{letter(right[column])}" if column in right else letter(token)
         for column, token in enumerate(record["tokens"])
     ]
     panel = _HeatMap(
@@ -51,18 +51,18 @@ def _next_tokens(record: Record, path: Path) -> None:
         columns,
         title="likeliest tokens behind every token; colour: probability",
         xlabel="token; →: what must follow where an answer is read off",
-        texts=[[_letter(tokens[rank]) for tokens in record["likeliest"]] for rank in ranks],
+        texts=[[letter(tokens[rank]) for tokens in record["likeliest"]] for rank in ranks],
     )
     _draw([panel], path, "probability")
 
 
 def _attention(record: Record, path: Path) -> None:
-    tokens = [_letter(token) for token in record["tokens"]]
+    tokens = [letter(token) for token in record["tokens"]]
     pattern = record["pattern"]["values"]
     panels = [
         _HeatMap(
             [weights[query] for query in record["predicting"]],
-            [_letter(token) for token in record["right"]],
+            [letter(token) for token in record["right"]],
             tokens,
             title=_head(depth, head, len(pattern)),
             xlabel="is looked at",
@@ -106,11 +106,11 @@ def _logit_lens(record: Record, path: Path) -> None:
     panel = _HeatMap(
         record["probability"]["values"],
         record["stages"],
-        [_letter(token) for token in record["right"]],
+        [letter(token) for token in record["right"]],
         title="what would be written; colour: the right token's probability",
         xlabel="right token",
         ylabel="after",
-        texts=[[_letter(token) for token in row] for row in record["likeliest"]],
+        texts=[[letter(token) for token in row] for row in record["likeliest"]],
     )
     _draw([panel], path, "probability")
 
@@ -140,7 +140,7 @@ def _recurrences(record: Record, path: Path) -> None:
 def _attribution(record: Record, path: Path) -> None:
     values = [*record["contribution"]["values"], record["lead"]["values"]]
     columns = [
-        f"{_letter(right)}\n{_letter(rival)}"
+        f"{letter(right)}\n{letter(rival)}"
         for right, rival in zip(record["right"], record["runner_up"], strict=True)
     ]
     panel = _diverging(
@@ -188,7 +188,7 @@ def _ablation(record: Record, path: Path) -> None:
 def _patching(record: Record, path: Path) -> None:
     # Where the tokens differ, both are told.
     columns = [
-        _letter(own) if own == other else f"{_letter(own)}\n{_letter(other)}"
+        letter(own) if own == other else f"{letter(own)}\n{letter(other)}"
         for own, other in zip(record["tokens"], record["partner_tokens"], strict=True)
     ]
     values = [
@@ -317,7 +317,7 @@ def _first_mistake(record: Record, path: Path) -> None:
     place = "" if record["place"] is None else f" at place {record['place']}"
     axes.set_title(f"{what}{place}: margin {record['margin']:+.2f}", loc="left", fontsize=10)
     axes.set_xlabel(
-        f"logits for {_letter(record['right'])}, which is right, against {_letter(record['rival'])}"
+        f"logits for {letter(record['right'])}, which is right, against {letter(record['rival'])}"
     )
     axes.spines[["top", "right"]].set_visible(False)
     save(figure, path)
@@ -416,5 +416,6 @@ def _head(depth: int, head: int, num_layers: int) -> str:
     return f"head {depth}.{head}" if num_layers > 1 else f"head {head}"
 
 
-def _letter(token: str) -> str:
+def letter(token: str) -> str:
+    """A token as a single letter."""
     return _TOKENS.get(token, token)

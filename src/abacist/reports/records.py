@@ -362,12 +362,18 @@ def _attended(directory: RunDirectory, damages: list[str]) -> Attended | None:
     return found
 
 
+def num_symbols(recipe: Recipe) -> int:
+    """How many tokens of the vocabulary, the first ones, are digits or residues."""
+    modulus: int = getattr(recipe.task, "modulus", 10)
+    return modulus if recipe.format.kind == "residues" else 10
+
+
 def _embeddings(
     directory: RunDirectory, recipe: Recipe, damages: list[str]
 ) -> "dict[int, NDArray[np.float64]]":
     """The digits come first in every vocabulary; residues have a token for each of theirs."""
     found: dict[int, NDArray[np.float64]] = {}
-    symbols = getattr(recipe.task, "modulus", 10) if recipe.format.kind == "residues" else 10
+    symbols = num_symbols(recipe)
     files = {
         int(match[1]): path
         for path in directory.embeddings.glob("step-*.safetensors")

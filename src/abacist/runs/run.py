@@ -73,7 +73,7 @@ class Run:
         of other suites stay in the directory as long as they speak of the same weights.
         """
         keep = scores.Keeper(self.directory)
-        return score(self._subject(**settings), suites, on_progress, keep.store)
+        return score(self.subject(**settings), suites, on_progress, keep.store)
 
     def look(self, problem: str, other: str | None = None, num_problems: int = 200) -> Specimen:
         """One problem to be looked at with the lenses of `inspection/lens.py`.
@@ -82,7 +82,7 @@ class Run:
         ablations and probes are over `num_problems` test problems.
         """
         return Specimen(
-            self._subject(),
+            self.subject(),
             self.task.parse([problem]),
             None if other is None else self.task.parse([other]),
             embeddings.read(self.directory.embeddings),
@@ -95,8 +95,8 @@ class Run:
         files.write_json(self.directory.attention, {"step": self.step, **seen.to_json()})
         return seen
 
-    def _subject(self, **settings: int) -> Subject:
-        """What is scored and looked at."""
+    def subject(self, **settings: int) -> Subject:
+        """What is scored and looked at; `settings` replaces any of the recipe's for evaluation."""
         return Subject(
             self.model,
             self.task,

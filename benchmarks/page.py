@@ -1,0 +1,193 @@
+"""How fast the page is: to open, to answer, with twenty people at once; and the other ways to look.
+
+    python benchmarks/page.py [--run runs/add-…] [--out results/page.json]
+
+Trains the default recipe where no run is given. Needs Chromium on the PATH, and what
+`pip install "abacist[test]"` brings. Each figure stands beside the one that it has to reach.
+"""
+
+import argparse
+import json
+import math
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from playwright.sync_api import Browser, Page, sync_playwright
+
+import abacist
+from abacist.runs.training import circumstances
+
+PEOPLE, REQUESTS = 20, 5
+NUM_SUMS = 100
+DIGITS = 20
+ROUNDS = 3
+TO_REACH = {
+    "first usable page": 8.0,
+    "answer, median": 0.4,
+    "answer, 95th percentile": 1.0,
+    "slowest of 20 people": 5.0,
+    "look, all lenses": 5.0,
+    "report": 15.0,
+}
+"""Seconds."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--run", type=Path)
+    parser.add_argument("--out", type=Path)
+    parsed = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        run = parsed.run or abacist.train("add", out=Path(folder) / "add").path
+        seconds = measured(run)
+    for name, found in seconds.items():
+        print(f"{name:26}{found:7.3f} s   to reach: {TO_REACH[name]} s")
+    if parsed.out:
+        record = {
+            "seconds": seconds,
+            "to_reach": TO_REACH,
+            "people": PEOPLE,
+            "requests_of_each": REQUESTS,
+            "sums": NUM_SUMS,
+            "digits": DIGITS,
+            "circumstances": circumstances()
+            | {"gradio": version("gradio"), "threads": torch.get_num_threads()},
+        }
+        parsed.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+def measured(run: Path) -> dict[str, float]:
+    found: dict[str, float] = {}
+    with chromium() as browser:
+        opened = [opening(run, browser) for _ in range(ROUNDS)]
+        found["first usable page"] = statistics.median(opened)
+        with played(run) as address:
+            answered = sorted(answering(browser, address))
+            found["answer, median"] = statistics.median(answered)
+            found["answer, 95th percentile"] = answered[math.ceil(0.95 * len(answered)) - 1]
+            found["slowest of 20 people"] = max(crowd(address))
+    look = ["look", str(run), "1234567890+9876543210", "--lens", "all"]
+    found["look, all lenses"] = statistics.median(command(look) for _ in range(ROUNDS))
+    report = ["report", str(run)]
+    found["report"] = statistics.median(command(report) for _ in range(ROUNDS))
+    return found
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    path = shutil.which("chromium")
+    if path is None:
+        sys.exit("no chromium is on the PATH. Type apt-get install chromium.")
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+
+
+@contextmanager
+def played(run: Path) -> Iterator[str]:
+    """`abacist play`, as a person starts it, and its address."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "abacist.cli", "play", str(run)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().split()[1]
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def opening(run: Path, browser: Browser) -> float:
+    """From the command to a page in which a problem can be typed and an answer is seen."""
+    begin = time.perf_counter()
+    with played(run) as address:
+        page = opened(browser, address)
+        seconds = time.perf_counter() - begin
+        page.close()
+    return seconds
+
+
+def opened(browser: Browser, address: str) -> Page:
+    page = browser.new_page()
+    page.goto(address)
+    page.wait_for_selector("#shown .answer .written")
+    page.wait_for_selector("#problem textarea, #problem input")
+    return page
+
+
+def answering(browser: Browser, address: str) -> Iterator[float]:
+    """From the click to the answer, with the attention of its first digit drawn."""
+    page = opened(browser, address)
+    drawn = random.Random(0)
+    for _ in range(NUM_SUMS):
+        a, b = (drawn.randrange(10 ** (DIGITS - 1), 10**DIGITS) for _ in range(2))
+        page.get_by_label("Problem", exact=True).fill(f"{a}+{b}")
+        begin = time.perf_counter()
+        page.get_by_role("button", name="Calculate").click()
+        page.wait_for_function(
+            "sum => document.querySelector('.compared').innerText.includes(sum)", arg=f"{a}+{b}"
+        )
+        page.locator("#shown .written").first.focus()
+        page.wait_for_selector("#shown .token[data-share]")
+        yield time.perf_counter() - begin
+
+
+def crowd(address: str) -> list[float]:
+    """Seconds of every request of people who ask at once, each as soon as the last is answered."""
+    seconds: list[float] = []
+
+    def person(number: int) -> None:
+        drawn = random.Random(number)
+        for _ in range(REQUESTS):
+            a, b = (drawn.randrange(10 ** (DIGITS - 1), 10**DIGITS) for _ in range(2))
+            begin = time.perf_counter()
+            told = asked(address, f"{a}+{b}")
+            seconds.append(time.perf_counter() - begin)
+            assert told["expected"] == str(a + b), told
+
+    people = [threading.Thread(target=person, args=(number,)) for number in range(PEOPLE)]
+    for one in people:
+        one.start()
+    for one in people:
+        one.join()
+    assert len(seconds) == PEOPLE * REQUESTS, f"{len(seconds)} requests were answered"
+    return seconds
+
+
+def asked(address: str, problem: str) -> dict[str, Any]:
+    """One question to the JSON interface, which goes through the same queue as the page."""
+    where = f"{address}/gradio_api/call/v2/answer"
+    body = json.dumps({"problem": problem}).encode()
+    request = urllib.request.Request(where, body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request) as response:
+        event = json.load(response)["event_id"]
+    with urllib.request.urlopen(f"{where}/{event}") as response:
+        (told,) = json.loads(response.read().decode().partition("data: ")[2])
+    answer: dict[str, Any] = told
+    return answer
+
+
+def command(arguments: list[str]) -> float:
+    begin = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-m", "abacist.cli", *arguments], check=True, stdout=subprocess.DEVNULL
+    )
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""What can be asked of the page, and of its JSON interface: questions by name, answered with plain data.
+
+>>> Questions(gallery).answer("12+34")["answer"]
+'46'
+>>> Questions(gallery).answer("12+")
+{'error': "cannot read '12+': an operand is missing. Type 2 numbers, such as 12+34."}
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from abacist.app import answers, breaking, drawing, lengths, race, vectors
+from abacist.app.exhibits import Gallery
+from abacist.errors import AbacistError
+
+Told = dict[str, Any]
+"""What `to_json` gives, or `{"error": one line}`."""
+
+
+class Questions:
+    """Every method is a question; `run` is the name of a run on show, the first one where it is None."""
+
+    def __init__(self, gallery: Gallery) -> None:
+        self.gallery = gallery
+
+    def all(self) -> dict[str, Callable[..., Told]]:
+        """Every question by its name."""
+        return {
+            "runs": self.runs,
+            "answer": self.answer,
+            "draw": self.draw,
+            "breakage": self.breakage,
+            "lengths": self.lengths,
+            "failures": self.failures,
+            "race": self.race,
+            "vectors": self.vectors,
+        }
+
+    def runs(self) -> Told:
+        """The runs on show: what they do, and which parts they have."""
+        return {
+            name: {
+                "recipe": exhibit.run.recipe.name,
+                "deed": exhibit.deed,
+                "example": exhibit.example,
+                "parameters": exhibit.subject.model.num_parameters,
+                "parts": exhibit.parts,
+                "trained_digits": drawing.trained_digits(exhibit),
+            }
+            for name, exhibit in self.gallery.exhibits.items()
+        }
+
+    def answer(
+        self, problem: str, run: str | None = None, off: list[str] | None = None, way: str = "zero"
+    ) -> Told:
+        """One problem, with some parts set to 0 (`zero`) or to their `mean`."""
+        return _told(
+            lambda: answers.answer(self.gallery.find(run), problem, off or [], way).to_json()
+        )
+
+    def draw(self, digits: int | None = None, run: str | None = None) -> Told:
+        """A problem by chance, of so many digits."""
+        return _told(
+            lambda: {"problem": drawing.drawn(self.gallery.find(run), digits, by_chance())}
+        )
+
+    def breakage(
+        self, off: list[str] | None = None, run: str | None = None, way: str = "zero"
+    ) -> Told:
+        """Exact match with some parts switched off."""
+        return _told(lambda: breaking.breakage(self.gallery.find(run), off or [], way).to_json())
+
+    def lengths(self, run: str | None = None) -> Told:
+        """The grid of operand lengths: the scorecard's, or a smaller one scored now."""
+
+        def found() -> Told:
+            exhibit = self.gallery.find(run)
+            return (lengths.stored_grid(exhibit) or lengths.scored_grid(exhibit)).to_json()
+
+        return _told(found)
+
+    def failures(self, first: int, second: int, run: str | None = None) -> Told:
+        """Test problems of two lengths, with some that are answered wrongly."""
+        return _told(lambda: lengths.failures(self.gallery.find(run), first, second).to_json())
+
+    def race(self, problem: str, run: str | None = None) -> Told:
+        """The model against plain Python."""
+        return _told(lambda: race.race(self.gallery.find(run), problem).to_json())
+
+    def vectors(self, run: str | None = None) -> Told:
+        """The vectors of the digits while training went on."""
+        return _told(lambda: vectors.vectors(self.gallery.find(run)).to_json())
+
+
+def by_chance() -> torch.Generator:
+    """A generator that nobody can foresee."""
+    generator = torch.Generator()
+    generator.seed()
+    return generator
+
+
+def _told(question: Callable[[], Told]) -> Told:
+    try:
+        return question()
+    except AbacistError as error:
+        return {"error": str(error)}

@@ -1,0 +1,112 @@
+"""A race against plain Python: the same problem, read, calculated and written down by both.
+
+Python wins by a factor of some ten thousand, and the page says so.
+
+>>> race(exhibit, "12+34").times_as_fast
+61000.0
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from abacist.app.exhibits import Exhibit
+from abacist.errors import ProblemError
+from abacist.evaluation.solving import solve
+from abacist.inspection.finding import Finding
+from abacist.tasks.config import ArithmeticConfig, ModularAdditionConfig, TaskConfig
+from abacist.tasks.problems import OPERATIONS, Problems
+
+_LONGEST_OPERAND = 300
+"""The model writes its answer several times."""
+_MODEL_ROUNDS = 3
+_SECONDS = 5.0
+"""Rounds of the model end after so long."""
+_PYTHON_ROUNDS = 5
+_PYTHON_CALLS = 100
+"""A call is too short to be timed alone."""
+
+
+@dataclass(frozen=True)
+class Race(Finding):
+    """Median seconds for one problem."""
+
+    problem: str
+    model_seconds: float
+    python_seconds: float
+    model_correct: bool
+    digits: int
+    """Of the longest operand."""
+
+    @property
+    def times_as_fast(self) -> float:
+        """How many times as fast Python is; below 1 where the model wins."""
+        return self.model_seconds / max(self.python_seconds, 1e-9)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields by name, and `times_as_fast`."""
+        return super().to_json() | {"times_as_fast": self.times_as_fast}
+
+
+def race(exhibit: Exhibit, text: str) -> Race:
+    """Time both. Raises `ProblemError` for what is no problem, or too long."""
+    subject, problem = exhibit.subject, exhibit.parse(text)
+    digits = int(problem.lengths_BN.max())
+    if digits > _LONGEST_OPERAND:
+        raise ProblemError(
+            f"a race is run over at most {_LONGEST_OPERAND} digits, got {digits:,}. "
+            "Type a shorter problem."
+        )
+    seconds: list[float] = []
+    correct = False
+    while len(seconds) < _MODEL_ROUNDS and sum(seconds) < _SECONDS:
+        start = time.perf_counter()
+        solution = solve(subject.model, subject.task, subject.format, problem)[0]
+        seconds.append(time.perf_counter() - start)
+        correct = solution.correct
+    calculate = plain_python(subject.task.config, problem)
+    assert calculate() == subject.task.answer(problem).texts()[0]
+    return Race(
+        subject.task.expressions(problem)[0],
+        statistics.median(seconds),
+        _seconds_a_call(calculate),
+        correct,
+        digits,
+    )
+
+
+def plain_python(config: TaskConfig, problem: Problems) -> Callable[[], str]:
+    """What a Python programmer would write: from the digits of the operands to those of the answer."""
+    count = int(problem.counts_B[0])
+    operands = [problem.operand(i).texts()[0] for i in range(count)]
+    operation = OPERATIONS[int(problem.operation_B[0])]
+    if isinstance(config, ModularAdditionConfig):
+        modulus = config.modulus
+        return lambda: str(sum(map(int, operands)) % modulus)
+    if not isinstance(config, ArithmeticConfig):
+        labels = "abcdefghijklmnopqrstuvwxyz"[:count]
+        return lambda: "".join(
+            label for _, label in sorted(zip(map(int, operands), labels, strict=True))
+        )
+    if operation == "+":
+        return lambda: str(sum(map(int, operands)))
+    a, b = operands
+    calculations: dict[str, Callable[[], str]] = {
+        "-": lambda: str(int(a) - int(b)),
+        "*": lambda: str(int(a) * int(b)),
+        "//": lambda: str(int(a) // int(b)),
+        "%": lambda: str(int(a) % int(b)),
+    }
+    return calculations[operation]
+
+
+def _seconds_a_call(calculate: Callable[[], str]) -> float:
+    rounds = []
+    for _ in range(_PYTHON_ROUNDS):
+        start = time.perf_counter()
+        for _ in range(_PYTHON_CALLS):
+            calculate()
+        rounds.append((time.perf_counter() - start) / _PYTHON_CALLS)
+    return statistics.median(rounds)

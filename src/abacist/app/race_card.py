@@ -1,0 +1,63 @@
+"""The race against plain Python as two bars."""
+
+import math
+
+from abacist.app.race import Race
+from abacist.reports.markup import Markup, element
+
+_SHORTEST_SECONDS = 1e-8
+"""The left end of the bars, which are logarithmic: Python would have none otherwise."""
+
+
+def race_card(told: Race) -> Markup:
+    """Who won, by how much, and whether the model was right."""
+    factor = told.times_as_fast
+    winner = (
+        f"Python wins: it is {_rounded(factor)} times as fast."
+        if factor >= 1
+        else f"The model wins: it is {_rounded(1 / factor)} times as fast."
+    )
+    right = "right" if told.model_correct else "wrong"
+    longest = max(told.model_seconds, 1.0)
+    return element(
+        "div",
+        element(
+            "p", element("strong", winner), f" The model's answer is {right}, Python's is right."
+        ),
+        element(
+            "dl",
+            *_bar("The model", told.model_seconds, longest),
+            *_bar("Plain Python", told.python_seconds, longest),
+            class_="race",
+        ),
+        element(
+            "p",
+            "Median time from the digits of the problem to those of the answer; bars are logarithmic.",
+            class_="muted",
+        ),
+        role="status",
+    )
+
+
+def _bar(name: str, seconds: float, longest: float) -> list[Markup]:
+    low, high = math.log(_SHORTEST_SECONDS), math.log(longest)
+    share = min(1.0, max(0.02, (math.log(max(seconds, _SHORTEST_SECONDS)) - low) / (high - low)))
+    return [
+        element("dt", name),
+        element("dd", element("span", style=f"--long:{share:.3f}", class_="bar"), _time(seconds)),
+    ]
+
+
+def _time(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def _rounded(factor: float) -> str:
+    """Two digits, as times differ from run to run."""
+    if factor < 10:
+        return f"{factor:.1f}"
+    step = 10 ** (math.floor(math.log10(factor)) - 1)
+    return f"{round(factor / step) * step:,}"

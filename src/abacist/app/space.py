@@ -1,0 +1,104 @@
+"""A folder that is ready to be a Space of Hugging Face: the page with its runs, and this package.
+
+    README.md  app.py  requirements.txt  abacist/…  runs/add-20261121-153012/…
+
+The package goes along as it is here, so that the Space shows what was seen here.
+"""
+
+import importlib.metadata
+from collections.abc import Sequence
+from pathlib import Path
+
+import abacist
+from abacist import files
+from abacist.errors import RunError
+from abacist.runs import directory
+from abacist.runs.directory import RunDirectory
+from abacist.training import checkpoint
+
+_CARD = """\
+---
+title: {title}
+emoji: 🧮
+colorFrom: blue
+colorTo: indigo
+sdk: gradio
+sdk_version: {gradio}
+python_version: "3.12"
+app_file: app.py
+license: mit
+---
+
+A small transformer that calculates, trained with abacist {version}: type a problem, see which tokens every head
+looks at, switch heads off. Runs: {runs}.
+"""
+_APP = """\
+\"\"\"The page of these runs.\"\"\"
+
+from abacist.app import page
+from abacist.app.exhibits import open_gallery
+
+if __name__ == "__main__":
+    with page.served(open_gallery({runs!r})):
+        page.wait()
+"""
+_CPU_BUILDS = "--extra-index-url https://download.pytorch.org/whl/cpu"
+"""A free Space has no GPU, and torch without one is a tenth of the size."""
+
+
+def write_space(runs: Sequence[str], folder: Path) -> Path:
+    """Write the folder, whole or not at all, and return its path.
+
+    Raises `RunError` where the folder holds something already, or a run has no checkpoint.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise RunError(f"{folder} is in the way. Type the name of a new folder.")
+    contents = _package()
+    names = []
+    for text in runs:
+        found = directory.find(text)
+        name = found.path.resolve().name
+        if name in names:
+            raise RunError(f"two runs are called {name}. Rename the directory of one of them.")
+        names.append(name)
+        contents |= {f"runs/{name}/{file}": data for file, data in _run(found).items()}
+    paths = [f"runs/{name}" for name in names]
+    requirements = [
+        requirement
+        for requirement in importlib.metadata.requires("abacist") or []
+        if "extra ==" not in requirement
+    ]
+    contents["requirements.txt"] = "\n".join([_CPU_BUILDS, *requirements, ""]).encode()
+    contents["app.py"] = _APP.format(runs=paths).encode()
+    contents["README.md"] = _CARD.format(
+        title=f"abacist {names[0]}"[:60],
+        gradio=importlib.metadata.version("gradio"),
+        version=abacist.__version__,
+        runs=", ".join(names),
+    ).encode()
+    files.write_directory(folder, contents)
+    return folder
+
+
+def _package() -> dict[str, bytes]:
+    """The files of this package."""
+    root = Path(abacist.__file__).parent
+    return {
+        f"abacist/{path.relative_to(root).as_posix()}": path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.suffix in (".py", ".css", ".js")
+    }
+
+
+def _run(found: RunDirectory) -> dict[str, bytes]:
+    """What the page reads of a run: its records, and the newest checkpoint."""
+    checkpoints = checkpoint.all_in(found.checkpoints)
+    if not checkpoints:
+        raise RunError(
+            f"{found.path} has no checkpoint yet. Type abacist train --resume --out {found.path}."
+        )
+    records = [found.run_json, found.metrics, found.scorecard, found.failures, found.certificate]
+    chosen = [path for path in records if path.exists()]
+    chosen += sorted(checkpoints[-1].iterdir())
+    chosen += sorted(found.embeddings.glob("step-*.safetensors"))
+    return {path.relative_to(found.path).as_posix(): path.read_bytes() for path in chosen}

@@ -1,0 +1,46 @@
+"""The vectors of the digits while training went on, along the two directions they spread most in."""
+
+from dataclasses import dataclass
+
+import torch
+
+from abacist.app.exhibits import Exhibit
+from abacist.inspection.embeddings import principal_axes
+from abacist.inspection.finding import Finding
+from abacist.reports.records import num_symbols
+
+_MOST_STEPS = 60
+"""Of more, some are left out."""
+
+
+@dataclass(frozen=True)
+class Vectors(Finding):
+    """Points of every symbol at every step, their mean at 0."""
+
+    labels: list[str]
+    """The digits, or all residues."""
+    steps: list[int]
+    """One, the last, where no copies were kept while training."""
+    points: list[list[list[float]]]
+    """By step and symbol: components 1 and 2 of the last step."""
+    explained: float
+    """Share of the last step's variance that they hold, 0…1."""
+
+
+def vectors(exhibit: Exhibit) -> Vectors:
+    """From the copies kept while training, or the weights as they are."""
+    kept = {step: torch.from_numpy(table) for step, table in exhibit.records.embeddings.items()}
+    if not kept:
+        weight = exhibit.subject.model.embedding.weight.detach().cpu().double()
+        kept = {exhibit.run.step: weight[: num_symbols(exhibit.run.recipe)]}
+    steps = list(kept)
+    count = min(_MOST_STEPS, len(steps))
+    chosen = [steps[round(i * (len(steps) - 1) / max(1, count - 1))] for i in range(count)]
+    chosen[-1] = steps[-1]
+    axes, explained = principal_axes(kept[steps[-1]])
+    points = [
+        ((kept[step] - kept[step].mean(dim=0)) @ axes[:, :2]).round(decimals=4).tolist()
+        for step in chosen
+    ]
+    labels = [str(number) for number in range(len(kept[steps[-1]]))]
+    return Vectors(labels, chosen, points, float(explained[:2].sum()))

@@ -1,0 +1,156 @@
+"""A small trained run, the page that shows it, and a browser. Each is made once a session."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+import abacist
+from abacist.app.exhibits import Exhibit, Gallery
+from abacist.cli import main
+from abacist.runs.run import Run
+
+LEARNED = {
+    "training.num_steps": 500,
+    "training.validate_every": 250,
+    "training.checkpoint_every": 250,
+    "training.record_embeddings_every": 100,
+    "evaluation.num_problems": 20,
+    "evaluation.longest": 20,
+}
+"""A training of seconds, after which most sums are right."""
+
+
+@pytest.fixture(scope="session")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run made by the commands that a person types."""
+    out = tmp_path_factory.mktemp("played") / "learned"
+    settings = [word for name, value in LEARNED.items() for word in (f"--{name}", str(value))]
+    assert main(["train", "add", "--out", str(out), "--threads", "1", *settings]) in (0, 1)
+    assert main(["report", str(out)]) == 0
+    return abacist.load(out)
+
+
+@pytest.fixture(scope="session")
+def unlearned(tmp_path_factory, quick_settings) -> Run:
+    """A looped model of two layers that has hardly learnt anything."""
+    settings = quick_settings | {
+        "model.num_layers": 2,
+        "model.recurrences": 2,
+        "model.injection": "add",
+    }
+    out = tmp_path_factory.mktemp("played") / "unlearned"
+    return abacist.train("add", out=out, settings=settings, threads=1)
+
+
+@pytest.fixture(scope="session")
+def exhibit(learned) -> Exhibit:
+    return Exhibit("learned", learned)
+
+
+@pytest.fixture(scope="session")
+def looped(unlearned) -> Exhibit:
+    return Exhibit("unlearned", unlearned)
+
+
+@pytest.fixture(scope="session")
+def gallery(exhibit, looped) -> Gallery:
+    return Gallery([exhibit, looped])
+
+
+@pytest.fixture(scope="session")
+def address(gallery):
+    """Where the page is served."""
+    from abacist.app import page
+
+    threads = torch.get_num_threads()
+    with page.served(gallery) as address:
+        yield address
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Headless Chromium; without one these tests are skipped, unless ABACIST_NEEDS_BROWSER is set."""
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+    if chromium is None:
+        missing = "no chromium is on the PATH: apt-get install chromium"
+        if os.environ.get("ABACIST_NEEDS_BROWSER"):
+            pytest.fail(missing)
+        pytest.skip(missing)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+class Visit:
+    """The page in a browser, with everything noted that must not happen."""
+
+    def __init__(self, browser, address: str, **settings) -> None:
+        self.context = browser.new_context(**settings)
+        self.page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+        self.page.on("request", self._request)
+        self.address = address
+        self.page.goto(address)
+        self.page.wait_for_selector("#shown .answer")
+
+    def _console(self, message) -> None:
+        if message.type == "error":
+            self.complaints.append(f"console: {message.text}")
+
+    def _request(self, request) -> None:
+        if not request.url.startswith((self.address, "data:", "blob:")):
+            self.complaints.append(f"request: {request.url}")
+
+    def type(self, problem: str) -> None:
+        """Type a problem and ask for its answer."""
+        self.page.get_by_label("Problem", exact=True).fill(problem)
+        self.page.get_by_role("button", name="Calculate").click()
+
+    def ask(self, problem: str) -> None:
+        """Type a problem and wait for its answer."""
+        self.type(problem)
+        asked = "document.querySelector('#shown .compared td')?.textContent"
+        self.page.wait_for_function(f"problem => {asked} === problem", arg=problem)
+
+    def accessibility(self) -> list[str]:
+        """What axe-core finds against WCAG of levels A and AA."""
+        from axe_playwright_python.sync_playwright import Axe
+
+        tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+        results = Axe().run(self.page, options={"runOnly": {"type": "tag", "values": tags}})
+        return [
+            f"{found['id']}: {node['html'][:200]} {node.get('failureSummary', '')[:300]}"
+            for found in results.response["violations"]
+            for node in found["nodes"]
+        ]
+
+
+@pytest.fixture
+def visit(browser, address):
+    """Opens the page as somebody does; nothing may be fetched from elsewhere, and nothing fail."""
+    visits = []
+
+    def begin(**settings) -> Visit:
+        visits.append(Visit(browser, address, **settings))
+        return visits[-1]
+
+    yield begin
+    for made in visits:
+        made.context.close()
+        assert made.complaints == []
+
+
+@pytest.fixture(scope="session")
+def pictures() -> Path | None:
+    """Where pictures of the page are kept, if ABACIST_PICTURES names a directory."""
+    folder = os.environ.get("ABACIST_PICTURES")
+    return Path(folder) if folder else None

@@ -1,0 +1,199 @@
+"""What the page tells of an answer is what the model did."""
+
+import math
+
+import pytest
+import torch
+
+import abacist
+from abacist.app import answers
+from abacist.app.answers import LONGEST_SHOWN, answer
+from abacist.app.exhibits import Exhibit, Gallery, open_gallery
+from abacist.errors import AbacistError, ConfigurationError, ProblemError, UserError
+from abacist.inspection.ablation import exact_match_with
+from abacist.inspection.attention import attention
+from abacist.inspection.writing import all_of
+
+KINDS = {
+    "decoder": {},
+    "usual order": {"format": "usual", "model.positions": "gpt2"},
+    "padded": {"format": "coupled", "model.positions": "coupling"},
+    "spaced": {"format.spaces": "around"},
+    "encoder": {"format": "parallel", "model.direction": "both"},
+    "encoder without slots": {
+        "format": "mirrored",
+        "model.direction": "both",
+        "model.positions": "gpt2",
+    },
+    "looped": {"model.recurrences": 2, "model.num_layers": 2, "model.injection": "add"},
+    "products": {"task": "multiply", "format": "long-multiplication", "task.max_digits": 2},
+    "division": {"task": "divide", "format": "long-division", "task.max_digits": 2},
+    "differences": {"task": "subtract", "format": "complement"},
+    "sorting": {"task": "sort", "format": "labels", "task.max_numbers": 3, "task.max_digits": 2},
+    "residues": {
+        "task": "add-modulo",
+        "task.modulus": 53,
+        "format": "residues",
+        "model.positions": "gpt2",
+    },
+}
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def any_kind(request, tmp_path_factory, quick_settings) -> Exhibit:
+    """A hardly trained run of each kind of task, format and model."""
+    settings = quick_settings | KINDS[request.param] | {"training.num_steps": 10}
+    if request.param == "residues":
+        del settings["task.max_digits"]
+    out = tmp_path_factory.mktemp("kinds") / "run"
+    return Exhibit(request.param, abacist.train("add", out=out, settings=settings, threads=1))
+
+
+def test_the_answer_is_that_of_solve(any_kind):
+    told = answer(any_kind, any_kind.example)
+    solution = any_kind.run.solve(any_kind.example)[0]
+    assert (told.problem, told.answer, told.expected, told.correct) == (
+        solution.problem,
+        solution.answer,
+        solution.expected,
+        solution.correct,
+    )
+    assert told.correct == (
+        [token.text for token in told.written] == [token.right for token in told.written]
+    )
+
+
+def test_a_line_is_told_token_by_token(any_kind):
+    told = answer(any_kind, any_kind.example)
+    inside = told.inside
+    assert [cell.written for cell in told.cells if cell.written is not None] == list(
+        range(len(told.written))
+    )
+    keys = [cell.key for cell in told.cells if cell.key is not None]
+    assert keys == list(range(len(keys)))
+    assert len(inside.attention) == len(told.written)
+    for looks in inside.attention:
+        assert len(looks) == len(inside.heads) == len(any_kind.heads)
+        for head in looks:
+            assert 0 < sum(share for _, share in head) <= 1.01
+            assert {key for key, _ in head} <= set(keys)
+    # Whoever stops after the last layer writes what is written.
+    assert inside.likeliest[-1] == [token.text for token in told.written]
+    for token, probability in zip(told.written, inside.probability[-1], strict=True):
+        assert math.isclose(token.probability, probability, abs_tol=1e-3)
+        assert token.rival_probability <= token.probability
+
+
+def test_parts_can_be_switched_off_in_every_kind(any_kind):
+    assert answer(any_kind, any_kind.example, []).off == []
+    told = answer(any_kind, any_kind.example, any_kind.parts)
+    assert told.off == any_kind.parts
+    means = answer(any_kind, any_kind.example, any_kind.parts[:1], "mean")
+    assert len(means.written) >= 1
+
+
+def test_attention_of_a_right_answer_is_that_of_the_lens(exhibit):
+    told = answer(exhibit, "458+67")
+    assert told.correct
+    found = attention(exhibit.run.look("458+67"))
+    for number, query in enumerate(found.predicting):
+        for head, looks in enumerate(told.inside.attention[number]):
+            for key, share in looks:
+                assert math.isclose(found.pattern.values[0, head, query, key], share, abs_tol=1e-3)
+
+
+def test_a_model_with_all_heads_off_writes_what_ablation_scores(exhibit):
+    off = exhibit.heads
+    told = answer(exhibit, "458+67", off)
+    hooks_for = exhibit.hooks(off, "zero")
+    problem = exhibit.subject.task.parse(["458+67"])
+    right = exact_match_with(exhibit.subject, problem, hooks_for)
+    assert told.correct == bool(right.successes)
+    assert not told.correct
+
+
+def test_switches_of_one_layer_are_all_thrown(exhibit):
+    one, both = (
+        answer(exhibit, "458+67", exhibit.heads[:count]).written[0].probability for count in (1, 2)
+    )
+    assert one != both
+    assert all_of([])(None) == {}
+
+
+def test_written_with_hooks_that_change_nothing_is_written_as_without(exhibit, looped):
+    for shown in (exhibit, looped):
+        from abacist.inspection.writing import write
+
+        problem = shown.subject.task.parse(["95+307"])
+        plain = write(shown.subject, problem)
+        hooked = write(shown.subject, problem, lambda lines: {})
+        assert torch.equal(plain.ids, hooked.ids)
+        assert plain.answer == hooked.answer
+
+
+def test_long_lines_are_answered_without_what_is_inside(exhibit):
+    problem = f"{10**99}+{10**99}"
+    told = answer(exhibit, problem)
+    assert told.inside is None
+    assert told.cells == []
+    assert len(told.written) >= 100
+    with pytest.raises(ProblemError, match=f"at most {LONGEST_SHOWN} tokens"):
+        answer(exhibit, problem, exhibit.heads[:1])
+
+
+@pytest.mark.parametrize(
+    ("problem", "message"),
+    [
+        ("", "empty problem: type a sum, such as 12"),
+        ("   ", "empty problem"),
+        ("🧮+🦀", "cannot read"),
+        ("<script>alert(1)</script>", "cannot read"),
+        ("1+" + "9" * 100_000, "characters here, got 100,002"),
+        ("1+" + "9" * 90_000, "an operand of 90,000 digits; at most 1,000 are accepted"),
+        ("1+2+3", "3 numbers are given"),
+        ("1" * 50 + "+\n\n+2", "cannot read"),
+        (5, "a problem is a text such as 12"),
+    ],
+)
+def test_what_is_no_problem_is_refused_in_one_line(exhibit, problem, message):
+    with pytest.raises(UserError) as caught:
+        answer(exhibit, problem)
+    told = str(caught.value)
+    assert message in told
+    assert "\n" not in told
+    assert len(told) < 300
+
+
+@pytest.mark.parametrize("digits", [400, 1_000])
+def test_the_longest_problems_are_answered(exhibit, digits):
+    told = answer(exhibit, f"{'9' * digits}+1")
+    assert len(told.expected) == digits + 1
+
+
+def test_a_line_that_would_be_too_long_is_refused(tmp_path, quick_settings):
+    settings = quick_settings | KINDS["products"] | {"training.num_steps": 10}
+    run = abacist.train("add", out=tmp_path / "run", settings=settings, threads=1)
+    with pytest.raises(UserError, match=r"up to [\d,]+ tokens; at most 4,000 are written"):
+        answer(Exhibit("products", run), f"{'9' * 500}*{'9' * 500}")
+
+
+def test_a_model_that_writes_for_too_long_is_stopped(exhibit, monkeypatch):
+    monkeypatch.setattr(answers, "_SECONDS", 0.0)
+    with pytest.raises(ProblemError, match="tokens in 0 s and not finished"):
+        answer(exhibit, "12+34")
+
+
+def test_unknown_parts_ways_and_runs_are_refused(exhibit):
+    with pytest.raises(ConfigurationError, match="did you mean 'head"):
+        answer(exhibit, "12+34", ["head O"])
+    with pytest.raises(ConfigurationError, match="zero or mean"):
+        answer(exhibit, "12+34", ["head 0"], "half")
+    with pytest.raises(ConfigurationError, match="unknown run"):
+        Gallery([exhibit]).find("another")
+    with pytest.raises(AbacistError, match="at most 8 runs"):
+        open_gallery(["run"] * 9)
+
+
+def test_runs_of_one_name_are_told_apart(learned):
+    path = str(learned.path)
+    assert open_gallery([path, path], "cpu").names == ["learned", "learned (2)"]

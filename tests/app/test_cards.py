@@ -1,0 +1,74 @@
+"""Markup that nothing typed or written can break, and that says in words what colours show."""
+
+import re
+
+from abacist.app.answer_card import alert, answer_card
+from abacist.app.answers import answer
+from abacist.app.grid_card import failures_card, grid_card
+from abacist.app.lengths import CellFailures, Failed, LengthGrid
+from abacist.app.race import Race
+from abacist.app.race_card import race_card
+from abacist.app.vectors import Vectors
+from abacist.app.vectors_card import vectors_card
+from abacist.intervals import Proportion
+
+SCRIPT = "<script>alert(1)</script>"
+
+
+def words(markup: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", markup).split())
+
+
+def test_no_card_lets_a_script_through():
+    for card in (
+        alert(SCRIPT),
+        grid_card(SCRIPT, LengthGrid([[1]], [[1]], True, True)),
+        failures_card(CellFailures(1, 1, Proportion(0, 1), [Failed(SCRIPT, SCRIPT, SCRIPT)])),
+        vectors_card(SCRIPT, Vectors([SCRIPT, "1"], [1], [[[0.0, 0.0], [1.0, 1.0]]], 1.0)),
+    ):
+        assert "<script" not in card
+        assert "&lt;script&gt;" in card
+
+
+def test_a_wrong_answer_is_told_beside_the_right_one(exhibit):
+    told = answer(exhibit, "458+67", exhibit.heads)
+    card = answer_card(told)
+    assert words(card).startswith(
+        "learned without head 0, head 1, head 2, head 3 What the model wrote"
+    )
+    assert "✗ Wrong." in words(card)
+    assert "Right 525" in words(card)
+    assert 'class="wrong"' in card
+    assert re.search(r'aria-label="\d, units, [\d.]+% sure, wrong, right is 5"', card)
+
+
+def test_columns_stand_under_each_other(exhibit):
+    card = answer_card(answer(exhibit, "458+67"))
+    cells = re.findall(r'grid-row:(\d+);grid-column:(\d+)[^>]*?>(?:<span class="text">)?(.)', card)
+    rows = {row: "" for row, _, _ in cells}
+    for row, _, text in sorted(cells, key=lambda cell: (cell[0], int(cell[1]))):
+        rows[row] += text
+    assert rows == {"1": "⟨458", "2": "+67", "3": "=⟩525"}
+
+
+def test_a_run_that_shows_no_columns_is_shown_as_a_line(looped):
+    told = answer(looped, "12+34")
+    cells = [type(cell)(cell.text, None, None, cell.key, cell.written) for cell in told.cells]
+    card = answer_card(type(told)(**{**vars(told), "cells": cells}))
+    assert 'class="line"' in card
+
+
+def test_the_race_says_who_wins_either_way():
+    assert "Python wins: it is 61,000 times as fast" in race_card(Race("1+1", 0.061, 1e-6, True, 1))
+    told = race_card(Race("1+1", 1e-6, 5e-6, False, 1))
+    assert "The model wins: it is 5.0 times as fast" in told
+    assert "The model's answer is wrong" in words(told).replace("&#x27;", "'")
+
+
+def test_a_large_grid_is_summed_in_blocks():
+    size = 100
+    grid = LengthGrid([[9] * size] * size, [[10] * size] * size, False, False)
+    card = grid_card("run", grid)
+    assert card.count("<button") == 34 * 34
+    assert 'aria-label="1–3 and 1–3 digits: 81 of 90 right, 90%"' in card
+    assert "not complete" in card

@@ -1,0 +1,192 @@
+"""The page, in a browser, from training to the last control, and what people may do to it."""
+
+import json
+import threading
+import time
+import urllib.request
+
+PHONE = {"viewport": {"width": 375, "height": 740}, "has_touch": True, "is_mobile": True}
+
+
+def ask_json(address: str, name: str, **given: object) -> dict[str, object]:
+    """One question to the JSON interface."""
+    where = f"{address}/gradio_api/call/v2/{name}"
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(where, json.dumps(given).encode(), headers)
+    with urllib.request.urlopen(request, timeout=60) as response:
+        event = json.load(response)["event_id"]
+    with urllib.request.urlopen(f"{where}/{event}", timeout=60) as response:
+        text = response.read().decode()
+    assert "event: complete" in text, text
+    (told,) = json.loads(text.partition("data: ")[2])
+    return told
+
+
+def test_a_sum_is_typed_hovered_and_broken(visit, pictures):
+    visit = visit()
+    page = visit.page
+    visit.ask("95846+4237")
+    card = page.locator("#shown .answer")
+    assert "✓ Right." in card.inner_text()
+    assert "100083" in card.locator(".compared").inner_text()
+    # Its digits can be pointed at …
+    card.locator(".written").nth(2).hover()
+    assert "Wrote 0" in card.locator(".looked").inner_text()
+    assert card.locator(".token[data-share]").count() >= 2
+    # … and reached by keyboard.
+    card.locator(".written").first.focus()
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.activeElement.dataset.written") == "1"
+    card.locator(".heads").select_option(label="head 0")
+    assert card.locator(".looked tr").count() == 1
+    # The layers are stepped through.
+    card.locator(".stages").focus()
+    page.keyboard.press("Home")
+    assert card.locator(".stage").inner_text() == "the embedding"
+    assert card.locator(".written.early").count() >= 1
+    page.keyboard.press("End")
+    assert card.locator(".written.early").count() == 0
+    if pictures:
+        card.locator(".heads").select_option("all")
+        card.locator(".written").nth(2).hover()
+        page.screenshot(path=pictures / "page.png")
+    # Without its heads it errs, and wrong digits are marked.
+    for head in ("head 0", "head 1"):
+        page.get_by_label(head, exact=True).check()
+        page.wait_for_function(f"document.querySelector('#broken').innerText.includes('{head}')")
+    assert "✗ Wrong." in card.inner_text()
+    assert card.locator(".written.wrong").count() >= 1
+    assert "of test problems right" in page.locator("#broken").inner_text()
+    if pictures:
+        page.locator("#shown").screenshot(path=pictures / "broken.png")
+    page.get_by_role("group", name="Beside it").get_by_label("learned", exact=True).check()
+    page.wait_for_function("document.querySelectorAll('#shown .answer').length === 2")
+    assert "✓ Right." in page.locator("#shown .answer").nth(1).inner_text()
+    assert visit.accessibility() == []
+
+
+def test_lengths_race_and_vectors(visit, pictures):
+    visit = visit()
+    page = visit.page
+    page.get_by_role("button", name="Score the grid").click()
+    page.wait_for_selector("#lengths button[data-first]")
+    corner = page.locator("#lengths button[data-first='20'][data-second='20']")
+    corner.click()
+    page.wait_for_function("document.querySelector('#cell').innerText.includes('20 digits and 20')")
+    page.locator("#lengths button[tabindex='0']").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.querySelector('#cell').innerText.includes('2 digits and 2')")
+    page.get_by_role("button", name="Race with this problem").click()
+    page.wait_for_function("document.querySelector('#raced').innerText.includes('Python wins')")
+    steps = page.get_by_label("Training step")
+    before = page.locator("#vectors .point").first.get_attribute("transform")
+    steps.focus()
+    page.keyboard.press("Home")
+    assert page.locator("#vectors output").inner_text() == "0"
+    assert page.locator("#vectors .point").first.get_attribute("transform") != before
+    assert visit.accessibility() == []
+    if pictures:
+        page.screenshot(path=pictures / "whole.png", full_page=True)
+
+
+def test_a_length_is_dragged(visit):
+    page = visit().page
+    number = page.get_by_role("slider", name="Digits")
+    number.focus()
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function("document.querySelector('#problem textarea').value.length === 11")
+    problem = page.get_by_label("Problem", exact=True).input_value()
+    assert [len(operand) for operand in problem.split("+")] == [5, 5]
+
+
+def test_another_run_is_turned_to(visit):
+    visit = visit()
+    page = visit.page
+    page.get_by_role("group", name="Run").get_by_label("unlearned", exact=True).check()
+    page.wait_for_function("document.querySelector('#header').innerText.includes('unlearned')")
+    assert page.locator("#shown h3").inner_text() == "unlearned"
+    assert page.get_by_label("head 3.1", exact=True).count() == 1
+    card = page.locator("#shown .answer")
+    card.locator(".written").first.hover()
+    assert card.locator(".heads option").count() == 9
+    assert visit.accessibility() == []
+
+
+def test_a_phone_is_wide_enough(visit, pictures):
+    visit = visit(**PHONE)
+    page = visit.page
+    visit.ask("999999+1")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    page.locator("#shown .written").first.tap()
+    assert "Wrote 0" in page.locator("#shown .looked").inner_text()
+    assert visit.accessibility() == []
+    if pictures:
+        page.screenshot(path=pictures / "phone.png", full_page=True)
+
+
+def test_dark_and_still(visit, pictures):
+    visit = visit(color_scheme="dark", reduced_motion="reduce")
+    visit.ask("999999+1")
+    assert visit.page.evaluate(
+        "getComputedStyle(document.querySelector('.written')).animationName"
+    ) in ("none", "")
+    visit.page.locator("#shown .written").first.hover()
+    assert visit.accessibility() == []
+    if pictures:
+        visit.page.screenshot(path=pictures / "dark.png", full_page=True)
+
+
+NO_PROBLEMS = {
+    "<script>document.title='taken'</script>": "cannot read",
+    "<img src=x onerror=document.title='taken'>": "cannot read",
+    "9" * 60_000 + "+1": "60,000 digits; at most 1,000",
+    "": "empty problem",
+    "🧮+1": "cannot read '🧮+1'",
+}
+
+
+def test_what_is_no_problem_is_told_in_one_line(visit):
+    visit = visit()
+    for typed, told in NO_PROBLEMS.items():
+        visit.type(typed)
+        alert = visit.page.locator("#shown").get_by_role("alert").filter(has_text=told)
+        alert.wait_for()
+        assert "\n" not in alert.inner_text()
+        assert visit.page.title() == "abacist"
+        visit.ask("12+34")
+        assert "46" in visit.page.locator("#shown .compared").inner_text()
+
+
+def test_fifty_requests_at_once_are_all_answered(address):
+    told: list[dict[str, object]] = []
+
+    def ask(number: int) -> None:
+        problem = "x" * 10_000 if number % 10 == 9 else f"{number}+{number}"
+        told.append(ask_json(address, "answer", problem=problem))
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(50)]
+    begin = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert time.perf_counter() - begin < 30
+    assert len(told) == 50
+    assert sum("error" in answer for answer in told) == 5
+    assert {answer["expected"] for answer in told if "error" not in answer} == {
+        str(2 * number) for number in range(50) if number % 10 != 9
+    }
+
+
+def test_nonsense_at_the_json_interface_leaves_the_page_up(address):
+    for given in (
+        {"problem": 7},
+        {"problem": None},
+        {"problem": ["1+1"]},
+        {"problem": "1+1", "run": "nobody"},
+        {"problem": "1+1", "off": "head 0"},
+    ):
+        assert "error" in ask_json(address, "answer", **given)
+    assert ask_json(address, "answer", problem="1+1")["expected"] == "2"

@@ -1,0 +1,126 @@
+"""The JSON interface: plain data, and one line for every mistake."""
+
+import json
+
+import pytest
+
+from abacist.app import lengths
+from abacist.app.drawing import longest_drawn
+from abacist.app.exhibits import Exhibit
+from abacist.app.questions import Questions
+from abacist.app.race import plain_python
+from abacist.tasks.config import TASKS
+from abacist.tasks.task import build_task
+
+
+@pytest.fixture
+def questions(gallery):
+    return Questions(gallery)
+
+
+def test_every_question_is_answered_with_json(questions):
+    given = {"answer": ["12+34"], "race": ["12+34"], "failures": [3, 2], "draw": [5]}
+    for name, question in questions.all().items():
+        told = question(*given.get(name, []))
+        assert "error" not in told, name
+        json.dumps(told, allow_nan=False)
+
+
+def test_mistakes_are_told_in_one_line(questions):
+    for told in (
+        questions.answer("12+"),
+        questions.answer("1+2", run="nobody"),
+        questions.answer("1+2", off=["head 77"]),
+        questions.answer("1+2", off=7),
+        questions.answer(None),
+        questions.draw(0),
+        questions.draw(1_000_000),
+        questions.draw("many"),
+        questions.failures(0, 3),
+        questions.failures("a", 3),
+        questions.failures(3, 10**9),
+        questions.breakage(["heads"]),
+        questions.race("1+" + "1" * 400),
+    ):
+        assert set(told) == {"error"}
+        assert "\n" not in told["error"]
+
+
+def test_drawn_problems_have_the_digits_asked_for(questions):
+    for digits in (1, 7, 60):
+        first, second = questions.draw(digits)["problem"].split("+")
+        assert len(first) == len(second) == digits
+
+
+def test_the_slider_ends_where_the_format_does(exhibit, tmp_path, quick_settings):
+    import abacist
+
+    assert longest_drawn(exhibit) == 100
+    settings = quick_settings | {"format": "coupled", "model.positions": "coupling"}
+    settings |= {"format.operand_padding": "fixed", "training.num_steps": 10}
+    run = abacist.train("add", out=tmp_path / "run", settings=settings, threads=1)
+    assert longest_drawn(Exhibit("padded", run)) == 3
+
+
+def test_python_calculates_what_the_tasks_do():
+    problems = {
+        "add": "12+34",
+        "add-many": "1+2+3",
+        "subtract": "3-12",
+        "multiply": "12*34",
+        "divide": "97//8",
+        "modulo": "97%8",
+        "sort": "a:82,b:9,c:82",
+        "add-modulo": "95+30",
+    }
+    for name, text in problems.items():
+        task = build_task(TASKS[name])
+        problem = task.parse([text])
+        assert plain_python(task.config, problem)() == task.answer(problem).texts()[0]
+
+
+def test_the_race_says_who_wins(questions):
+    told = questions.race("123456789+987654321")
+    assert told["times_as_fast"] == pytest.approx(told["model_seconds"] / told["python_seconds"])
+    assert told["times_as_fast"] > 10
+
+
+def test_a_grid_is_that_of_the_scorecard_or_a_small_one(exhibit, looped, monkeypatch):
+    assert lengths.stored_grid(looped) is None
+    grid = lengths.scored_grid(looped)
+    assert grid.complete
+    assert len(grid.count) == 6
+    assert all(count for line in grid.count for count in line)
+    monkeypatch.setattr(lengths, "_SECONDS", 0.0)
+    assert not lengths.scored_grid(looped).complete
+    looped.run.score(["grid"], grid_size=3, grid_problems=4)
+    stored = lengths.stored_grid(Exhibit("again", looped.run))
+    assert stored.stored
+    assert len(stored.right) == 3
+
+
+def test_failures_of_a_cell_are_problems_of_these_lengths_answered_wrongly(looped, exhibit):
+    found = lengths.failures(looped, 3, 2)
+    assert found.failures
+    assert found.proportion.errors >= len(found.failures)
+    for failed in found.failures:
+        first, second = failed.problem.split("+")
+        assert (len(first), len(second)) == (3, 2)
+        assert str(int(first) + int(second)) == failed.expected != failed.answer
+    assert lengths.failures(exhibit, 4, 4).proportion.n > 50
+
+
+def test_switching_all_heads_off_breaks_it(questions, exhibit):
+    told = questions.breakage(exhibit.heads)
+    assert told["whole"]["value"] > 0.5
+    assert told["without"]["value"] < 0.2
+    assert questions.breakage([])["without"] == told["whole"]
+
+
+def test_vectors_are_told_for_every_step_kept(questions):
+    told = questions.vectors()
+    assert told["steps"] == [0, 100, 200, 300, 400, 500]
+    assert len(told["points"]) == 6
+    assert [len(step) for step in told["points"]] == [10] * 6
+    assert 0 < told["explained"] <= 1
+    assert questions.vectors("unlearned")["steps"] == [24]
