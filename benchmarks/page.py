@@ -1,9 +1,11 @@
 """How fast the page is: to open, to answer, with twenty people at once; and the other ways to look.
 
     python benchmarks/page.py [--run runs/add-…] [--out results/page.json]
+    python benchmarks/page.py --pictures docs
 
-Trains the default recipe where no run is given. Needs Chromium on the PATH, and what
-`pip install "abacist[test]"` brings. Each figure stands beside the one that it has to reach.
+The second takes the pictures of docs/page.md instead. Trains the default recipe where no run is
+given. Needs Chromium on the PATH, and what `pip install "abacist[test]"` brings. Each figure stands
+beside the one that it has to reach.
 """
 
 import argparse
@@ -25,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, FloatRect, Page, sync_playwright
 
 import abacist
 from abacist.runs.training import circumstances
@@ -49,9 +51,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--run", type=Path)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--pictures", type=Path, metavar="DIR")
     parsed = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         run = parsed.run or abacist.train("add", out=Path(folder) / "add").path
+        if parsed.pictures:
+            taken(run, parsed.pictures)
+            return
         seconds = measured(run)
     for name, found in seconds.items():
         print(f"{name:26}{found:7.3f} s   to reach: {TO_REACH[name]} s")
@@ -130,17 +136,13 @@ def opened(browser: Browser, address: str) -> Page:
 
 
 def answering(browser: Browser, address: str) -> Iterator[float]:
-    """From the click to the answer, with the attention of its first digit drawn."""
+    """From a problem typed to its answer, with the attention of its first digit drawn."""
     page = opened(browser, address)
     drawn = random.Random(0)
     for _ in range(NUM_SUMS):
         a, b = (drawn.randrange(10 ** (DIGITS - 1), 10**DIGITS) for _ in range(2))
-        page.get_by_label("Problem", exact=True).fill(f"{a}+{b}")
         begin = time.perf_counter()
-        page.get_by_role("button", name="Calculate").click()
-        page.wait_for_function(
-            "sum => document.querySelector('.compared').innerText.includes(sum)", arg=f"{a}+{b}"
-        )
+        ask(page, f"{a}+{b}")
         page.locator("#shown .written").first.focus()
         page.wait_for_selector("#shown .token[data-share]")
         yield time.perf_counter() - begin
@@ -179,6 +181,52 @@ def asked(address: str, problem: str) -> dict[str, Any]:
         (told,) = json.loads(response.read().decode().partition("data: ")[2])
     answer: dict[str, Any] = told
     return answer
+
+
+def taken(run: Path, folder: Path) -> None:
+    """Pictures of a sum with attention, of heads switched off, and of a phone."""
+    with chromium() as browser, played(run) as address:
+        page = opened(browser, address)
+        page.set_viewport_size({"width": 1120, "height": 1100})
+        ask(page, "9584631+42379")
+        page.locator("#shown .written").nth(3).hover()
+        page.wait_for_timeout(3_000)
+        page.screenshot(path=folder / "page.png", clip=down_to(page, "#shown"))
+        for head in ("head 0", "head 1"):
+            page.get_by_label(head, exact=True).check()
+            page.wait_for_function(
+                f"document.querySelector('#broken').innerText.includes('{head}')"
+            )
+        page.locator("#beside").get_by_label(run.name, exact=True).check()
+        page.wait_for_function("document.querySelectorAll('#shown .answer').length === 2")
+        page.locator("#shown .written").nth(3).hover()
+        page.wait_for_timeout(3_000)
+        page.locator("#shown").screenshot(path=folder / "page-broken.png")
+        phone = browser.new_page(
+            viewport={"width": 375, "height": 1100}, color_scheme="dark", has_touch=True
+        )
+        phone.goto(address)
+        phone.wait_for_selector("#shown .answer .written")
+        ask(phone, "999999+1")
+        phone.locator("#shown .written").nth(1).tap()
+        phone.wait_for_timeout(3_000)
+        phone.locator("#shown").screenshot(path=folder / "page-phone.png")
+
+
+def ask(page: Page, problem: str) -> None:
+    page.get_by_label("Problem", exact=True).fill(problem)
+    page.get_by_role("button", name="Calculate").click()
+    page.wait_for_function(
+        "sum => document.querySelector('.compared').innerText.includes(sum)", arg=problem
+    )
+
+
+def down_to(page: Page, selector: str) -> FloatRect:
+    """The page from its top to the end of an element."""
+    page.evaluate("scrollTo(0, 0)")
+    box = page.locator(selector).bounding_box()
+    assert box is not None
+    return {"x": 0, "y": 0, "width": 1120, "height": box["y"] + box["height"] + 16}
 
 
 def command(arguments: list[str]) -> float:

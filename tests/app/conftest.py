@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
@@ -147,10 +146,3 @@ def visit(browser, address):
     for made in visits:
         made.context.close()
         assert made.complaints == []
-
-
-@pytest.fixture(scope="session")
-def pictures() -> Path | None:
-    """Where pictures of the page are kept, if ABACIST_PICTURES names a directory."""
-    folder = os.environ.get("ABACIST_PICTURES")
-    return Path(folder) if folder else None

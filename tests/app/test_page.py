@@ -22,7 +22,7 @@ def ask_json(address: str, name: str, **given: object) -> dict[str, object]:
     return told
 
 
-def test_a_sum_is_typed_hovered_and_broken(visit, pictures):
+def test_a_sum_is_typed_hovered_and_broken(visit):
     visit = visit()
     page = visit.page
     visit.ask("95846+4237")
@@ -46,10 +46,6 @@ def test_a_sum_is_typed_hovered_and_broken(visit, pictures):
     assert card.locator(".written.early").count() >= 1
     page.keyboard.press("End")
     assert card.locator(".written.early").count() == 0
-    if pictures:
-        card.locator(".heads").select_option("all")
-        card.locator(".written").nth(2).hover()
-        page.screenshot(path=pictures / "page.png")
     # Without its heads it errs, and wrong digits are marked.
     for head in ("head 0", "head 1"):
         page.get_by_label(head, exact=True).check()
@@ -57,15 +53,13 @@ def test_a_sum_is_typed_hovered_and_broken(visit, pictures):
     assert "✗ Wrong." in card.inner_text()
     assert card.locator(".written.wrong").count() >= 1
     assert "of test problems right" in page.locator("#broken").inner_text()
-    if pictures:
-        page.locator("#shown").screenshot(path=pictures / "broken.png")
     page.get_by_role("group", name="Beside it").get_by_label("learned", exact=True).check()
     page.wait_for_function("document.querySelectorAll('#shown .answer').length === 2")
     assert "✓ Right." in page.locator("#shown .answer").nth(1).inner_text()
     assert visit.accessibility() == []
 
 
-def test_lengths_race_and_vectors(visit, pictures):
+def test_lengths_race_and_vectors(visit):
     visit = visit()
     page = visit.page
     page.get_by_role("button", name="Score the grid").click()
@@ -87,8 +81,6 @@ def test_lengths_race_and_vectors(visit, pictures):
     assert page.locator("#vectors output").inner_text() == "0"
     assert page.locator("#vectors .point").first.get_attribute("transform") != before
     assert visit.accessibility() == []
-    if pictures:
-        page.screenshot(path=pictures / "whole.png", full_page=True)
 
 
 def test_a_length_is_dragged(visit):
@@ -114,7 +106,7 @@ def test_another_run_is_turned_to(visit):
     assert visit.accessibility() == []
 
 
-def test_a_phone_is_wide_enough(visit, pictures):
+def test_a_phone_is_wide_enough(visit):
     visit = visit(**PHONE)
     page = visit.page
     visit.ask("999999+1")
@@ -122,11 +114,9 @@ def test_a_phone_is_wide_enough(visit, pictures):
     page.locator("#shown .written").first.tap()
     assert "Wrote 0" in page.locator("#shown .looked").inner_text()
     assert visit.accessibility() == []
-    if pictures:
-        page.screenshot(path=pictures / "phone.png", full_page=True)
 
 
-def test_dark_and_still(visit, pictures):
+def test_dark_and_still(visit):
     visit = visit(color_scheme="dark", reduced_motion="reduce")
     visit.ask("999999+1")
     assert visit.page.evaluate(
@@ -134,8 +124,6 @@ def test_dark_and_still(visit, pictures):
     ) in ("none", "")
     visit.page.locator("#shown .written").first.hover()
     assert visit.accessibility() == []
-    if pictures:
-        visit.page.screenshot(path=pictures / "dark.png", full_page=True)
 
 
 NO_PROBLEMS = {

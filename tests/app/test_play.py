@@ -118,5 +118,5 @@ def test_the_page_is_told_where_it_is_and_is_there(learned, monkeypatch, capsys)
 
     monkeypatch.setattr(page, "wait", wait)
     assert main(["play", str(learned.path)]) == 0
-    assert "<title>" in seen[0]
+    assert "abacist" in seen[0]
     assert "https://fonts" not in seen[0]

@@ -15,6 +15,8 @@ from abacist.reports.markup import Markup, element, together
 
 _UNSURE = 0.9
 """What the model was less sure of is marked."""
+_NAMES = {"<start>": "start", "<end>": "end", "=": "equals"}
+"""Of tokens that stand in no column."""
 _NAMED_PLACES = ("units", "tens", "hundreds", "thousands")
 _REVEAL_SECONDS = 1.6
 """Tokens appear one after the other within this time."""
@@ -239,7 +241,7 @@ def _for_script(told: Answer, inside: Inside) -> str:
             "likeliest": [[letter(token) for token in row] for row in inside.likeliest],
             "probability": inside.probability,
             "keys": [
-                [letter(cell.text), _place(cell.place)]
+                [letter(cell.text), _NAMES.get(cell.text, _place(cell.place))]
                 for cell in told.cells
                 if cell.key is not None
             ],
