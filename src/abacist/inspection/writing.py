@@ -165,7 +165,9 @@ def _at_once(subject: Subject, problem: Problems, hooks_for: HooksFor | None) ->
     prompt = subject.format.prompt(problem)
     labels = torch.where(prompt.target, 0, IGNORED).long()
     at = prompt.target[0].nonzero().squeeze(1)
-    written = Written(prompt, Lines(prompt, labels, prompt.place.long(), prompt.field), at, at, None)
+    written = Written(
+        prompt, Lines(prompt, labels, prompt.place.long(), prompt.field), at, at, None
+    )
     logits = (
         logits_of(subject, written)
         if hooks_for is None

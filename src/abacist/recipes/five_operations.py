@@ -12,8 +12,9 @@ from abacist.training.config import TrainingConfig
 def five_operations() -> Recipe:
     """Adds, subtracts, multiplies, divides and takes remainders of numbers up to 999.
 
-    Cost: 75,992 parameters, about 16 minutes of training on one core.
-    Promise: none yet; being measured.
+    Cost: 75,992 parameters, about 14 minutes of training on one core.
+    Promise: of all 4,998,000 problems 3,099 wrong (one seed, results/five-operations.json): no sum and
+    no difference, 3,041 products, 38 quotients, 20 remainders.
 
     A published notebook trains 10,650,624 parameters on these 4,998,000 problems with the carries
     of each written out; remainders are what such a model never quite learns. Here the work is

@@ -137,7 +137,8 @@ def spaced_gpt2() -> Recipe:
     """Four-digit sums with spaces in a small GPT-2, as a notebook trains it.
 
     Cost: 926,080 parameters, about 40 minutes of training on one core.
-    Promise: none of ours yet.
+    Promise: of 10,000 test problems 25 wrong as trained, and all of them in `1 234 + 5 678=` (one
+    seed, results/spaced-gpt2.json).
     """
     return Recipe(
         name="spaced-gpt2",
