@@ -22,10 +22,10 @@ def _without_type_stubs() -> Iterator[None]:
     """Stubs are left alone for a class whose source is not found, so for this while none is."""
     getfile = inspect.getfile
 
-    def getfile_of_no_class(thing: Any) -> str:
-        if isinstance(thing, type):
-            raise OSError(f"the source of {thing} is not asked for")
-        return getfile(thing)
+    def getfile_of_no_class(object: Any) -> str:
+        if isinstance(object, type):
+            raise OSError(f"the source of {object} is not asked for")
+        return getfile(object)
 
     inspect.getfile = getfile_of_no_class
     try:
