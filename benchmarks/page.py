@@ -187,7 +187,7 @@ def taken(run: Path, folder: Path) -> None:
     """Pictures of a sum with attention, of heads switched off, and of a phone."""
     with chromium() as browser, played(run) as address:
         page = opened(browser, address)
-        page.set_viewport_size({"width": 1120, "height": 1100})
+        page.set_viewport_size({"width": 1120, "height": 1300})
         ask(page, "9584631+42379")
         page.locator("#shown .written").nth(3).hover()
         page.wait_for_timeout(3_000)
