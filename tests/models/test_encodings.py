@@ -136,3 +136,12 @@ def test_a_spread_sets_the_heads_of_a_relative_bias_apart() -> None:
     table = RelativeBias(scheme, num_heads=200).table.detach()
     assert 1.9 < float(table.std()) < 2.1
     assert len(set(table[0].tolist())) == 200
+
+
+def test_a_spread_sets_what_learned_vectors_begin_with() -> None:
+    for spread, expected in ((0.0, 0.5), (1.0, 1.0)):
+        torch.manual_seed(0)
+        scheme = PositionScheme(
+            encoding="learned", coordinate="index", num_positions=64, spread=spread
+        )
+        assert abs(float(LearnedEncoding(scheme, 64).rows.weight.detach().std()) - expected) < 0.03

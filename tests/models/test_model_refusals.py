@@ -87,8 +87,8 @@ POSITION_CONFLICTS = [
         "num_buckets 0",
     ),
     (
-        learned(spread=1.0),
-        "spread belongs to a relative encoding, got encoding learned",
+        rotary(spread=1.0),
+        "spread belongs to a relative or learned encoding, got encoding rotary",
         "spread 0",
     ),
     (relative(slope=0.5), "slope belongs to alibi, got encoding relative", "slope 0"),

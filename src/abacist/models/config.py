@@ -40,7 +40,7 @@ class PositionScheme:
     num_buckets: int = 0
     """Relative: as many trained numbers, for differences that grow with the logarithm (T5); 0: one for each."""
     spread: float = 0.0
-    """Relative: how far apart biases are at the start, as a standard deviation, so that heads begin by looking at different things; 0: all alike."""  # noqa: E501
+    """Standard deviation of what training begins with. Relative: of biases, so that heads begin by looking at different things; 0: all alike. Learned: of vectors; 0: 0.5."""  # noqa: E501
     slope: float = 0.0
     """ALiBi: what a score loses for each step of distance; 0: another for each head, as published."""
 
@@ -69,9 +69,9 @@ class PositionScheme:
                     "num_buckets belongs to a relative encoding without a window, got encoding "
                     f"{self.encoding}. Try --model.positions.0.num_buckets 0."
                 )
-        if self.spread and self.encoding != "relative":
+        if self.spread and self.encoding not in ("relative", "learned"):
             raise ConfigurationError(
-                f"spread belongs to a relative encoding, got encoding {self.encoding}. "
+                f"spread belongs to a relative or learned encoding, got encoding {self.encoding}. "
                 "Try --model.positions.0.spread 0."
             )
         if self.slope and self.encoding != "alibi":

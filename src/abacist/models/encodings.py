@@ -35,7 +35,7 @@ class LearnedEncoding(nn.Module):
         super().__init__()
         self.scheme = scheme
         self.rows = nn.Embedding(scheme.num_positions, width)
-        nn.init.normal_(self.rows.weight, std=0.5)
+        nn.init.normal_(self.rows.weight, std=scheme.spread or 0.5)
 
     def forward(self, values: Tensor) -> Tensor:
         """(G, T) to (G, T, width)"""

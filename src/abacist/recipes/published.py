@@ -80,7 +80,7 @@ def parallel_encoder() -> Recipe:
             activation="relu",
             dropout=0.1,
             biases=("attention-output", "mlp-hidden", "mlp-output", "head"),
-            positions=_learned("index", 42),
+            positions=_learned("index", 42, spread=1.0),
         ),
         training=TrainingConfig(
             num_examples=200_000,
@@ -128,7 +128,7 @@ def parallel_encoder_torch() -> Recipe:
                 "mlp-output",
                 "head",
             ),
-            positions=_learned("index", 42),
+            positions=_learned("index", 42, spread=1.0),
         ),
     )
 
@@ -376,6 +376,12 @@ def _looped_abacus(num_layers: int, recurrences: int) -> Recipe:
     )
 
 
-def _learned(coordinate: CoordinateName, num_positions: int) -> tuple[PositionScheme, ...]:
-    """Positions as in GPT-2."""
-    return (PositionScheme(encoding="learned", coordinate=coordinate, num_positions=num_positions),)
+def _learned(
+    coordinate: CoordinateName, num_positions: int, spread: float = 0.0
+) -> tuple[PositionScheme, ...]:
+    """Positions as in GPT-2; with a spread of 1 they begin as torch's embeddings do."""
+    return (
+        PositionScheme(
+            encoding="learned", coordinate=coordinate, num_positions=num_positions, spread=spread
+        ),
+    )
