@@ -357,7 +357,7 @@ class RowListing:
     def __init__(
         self, model: Transformer, task: Arithmetic, format: NonRestoringDivisionFormat
     ) -> None:
-        self.claim = f"{task.deed} of every length, except by 0."
+        self.claim = f"{task.deed} of every length whose second is not 0."
         self._task, self._format = task, format
         self._groups: dict[bytes, dict[_Choices, Pattern]] = {}
         for lengths, (first, second) in product(_LENGTHS, _SHORT):

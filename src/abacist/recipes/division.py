@@ -21,7 +21,7 @@ def divide() -> Recipe:
     """
     return Recipe(
         name="divide",
-        task=ArithmeticConfig(operations=("//", "%"), max_digits=4, sampling="nines"),
+        task=ArithmeticConfig(operations=("//", "%"), max_digits=6, sampling="nines"),
         format=FORMATS["non-restoring-division"],
         split=SplitConfig(),
         model=ModelConfig(
@@ -31,6 +31,6 @@ def divide() -> Recipe:
             mlp_width=256,
             positions=POSITIONS["row-place-step-relative"],
         ),
-        training=TrainingConfig(num_steps=2_500, batch_size=96, learning_rate=5e-3),
+        training=TrainingConfig(num_steps=2_000, batch_size=128, learning_rate=5e-3),
         evaluation=EvaluationConfig(longest=20),
     )
