@@ -1,4 +1,4 @@
-"""Certificates beyond the sum of two: differences, sums of any count, and products.
+"""Certificates beyond the sum of two: differences, sums of any count, products, and divisions.
 
 Most of these tests replace the model by a table of right answers, made from the listing: it is as
 good as any training could make it, and one entry of it can be made wrong.
@@ -39,11 +39,9 @@ class Table:
         self.listing = certificate._listing(self.model, self.task, self.format, 1e9)
         self.right: dict[tuple[bytes, tuple[int, ...]], int] = {}
         for part, _ in self.listing.parts():
-            for contents in part:
-                for ids, target in zip(
-                    contents.ids.tolist(), contents.target.tolist(), strict=True
-                ):
-                    self.right[contents.pattern.key, tuple(ids)] = target
+            ids, targets, _ = certificate._distinct(part)
+            for row, target in zip(ids.tolist(), targets.tolist(), strict=True):
+                self.right[part[0].pattern.key, tuple(row)] = target
 
     def logits(
         self, model: Transformer, pattern: reaches.Pattern, ids: Tensor, path: str = "dense"
@@ -57,7 +55,7 @@ class Table:
         return prove(self.model, self.task, self.format)
 
 
-RECIPES = ["add", "subtract", "add-many", "multiply"]
+RECIPES = ["add", "subtract", "add-many", "multiply", "divide"]
 
 
 @pytest.fixture(scope="module", params=RECIPES)
@@ -70,6 +68,7 @@ CLAIMS = {
     "subtract": "subtracts all pairs of non-negative integers of every length.",
     "add-many": "adds any two or more non-negative integers, however many, of every length.",
     "multiply": "multiplies all pairs of non-negative integers of every length.",
+    "divide": "calculates // % of all pairs of non-negative integers of every length whose second is not 0.",
 }
 
 
@@ -113,7 +112,7 @@ def test_of_the_worst_cases_one_with_a_wrong_answer_is_shown(wrong_answers, monk
     assert ("right all the same" in outcome.reason) == (not wrong_answers)
 
 
-@pytest.mark.parametrize("recipe_name", ["subtract", "add-many", "multiply"])
+@pytest.mark.parametrize("recipe_name", ["subtract", "add-many", "multiply", "divide"])
 def test_a_model_that_has_not_finished_learning_is_refuted_with_a_problem_it_gets_wrong(
     recipe_name, tmp_path
 ):
@@ -142,6 +141,9 @@ def test_a_model_that_has_not_finished_learning_is_refuted_with_a_problem_it_get
         ("add-many", {"model.positions.1.window": "-1,0"}),
         ("multiply", {"model.positions.0.window": "0,0"}),
         ("multiply", {"model.positions.1.window": "0,0"}),
+        ("divide", {"model.positions.0.window": "-1,0"}),
+        ("divide", {"model.positions.1.window": "0,1"}),
+        ("divide", {"model.positions.2.window": "0,1"}),
     ],
     ids=str,
 )
@@ -159,7 +161,7 @@ def test_a_window_too_narrow_for_the_task_is_refused(recipe_name, settings):
         ("subtract", {"format": "usual"}, "Train with --format complement"),
         ("add", {"format": "usual"}, "Train with --format reversed"),
         ("add", {"format": "complement"}, "Train with --format reversed"),
-        ("add", {"task": "multiply"}, "in the format long-multiplication, so far; this model multiplies"),
+        ("add", {"task": "multiply"}, "long-multiplication, and for divisions in the format"),
         ("add-many", {"model.num_layers": 2}, "no more than the two rows above"),
         ("add-many", {"model.positions": "place-relative"}, "no more than the two rows above"),
         ("add-many", {"model.positions.1.window": "-3,0"}, "no more than the two rows above"),
@@ -171,6 +173,12 @@ def test_a_window_too_narrow_for_the_task_is_refused(recipe_name, settings):
         ("multiply", {"model.positions.1.window": "none"}, "--model.positions.1.window=-1,0"),
         ("multiply", {"model.num_layers": 2}, "--model.num_layers 1"),
         ("multiply", {"model.positions.0.window": "none"}, "window of places"),
+        ("add", {"task": "divide", "format": "long-division"}, "non-restoring-division, so far"),
+        ("divide", {"model.positions.0.window": "-3,0"}, "--model.positions row-place-step-relative"),
+        ("divide", {"model.positions.1.window": "0,3"}, "--model.positions row-place-step-relative"),
+        ("divide", {"model.positions.1.window": "-1,2"}, "--model.positions row-place-step-relative"),
+        ("divide", {"model.positions.2.window": "none"}, "--model.positions row-place-step-relative"),
+        ("divide", {"model.num_layers": 2}, "--model.num_layers 1"),
     ],
     ids=str,
 )  # fmt: skip
@@ -187,6 +195,18 @@ def test_a_long_line_that_shows_an_unlisted_reach_is_not_passed_over(recipe_name
     table.listing.patterns.pop()
     with pytest.raises(reaches.NotProvable, match="was not listed"), torch.no_grad():
         certificate._locality_error(table.model.double(), table.listing)
+
+
+@pytest.mark.parametrize("operation", ["//", "%"])
+def test_a_wrong_answer_behind_one_operator_only_is_found(operation, monkeypatch):
+    """The digit of the divisor's highest column sees the operator."""
+    table = Table("divide")
+    contents = (place for place in table.right if table.format.vocabulary.id(operation) in place[1])
+    place = next(contents)
+    table.right[place] = (table.right[place] + 1) % 10
+    outcome = table.prove(monkeypatch)
+    assert outcome.wrong == 1
+    assert outcome.counterexample is not None
 
 
 def test_logits_in_long_lines_are_those_of_the_reach_alone(table):

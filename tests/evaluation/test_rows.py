@@ -116,7 +116,7 @@ def drawn(lengths: tuple[int, int], count: int, seed: int, operation: str = "//"
 
 
 def test_all_divisions_of_short_numbers_show_nothing_that_is_not_listed(listed):
-    found = seen_in_all([[str(a), str(b)] for a in range(100) for b in range(1, 100)])
+    found = seen_in_all([[str(a), str(b)] for a in range(100) for b in range(1, 100)], ("//",))
     assert len(found) > 10_000
     assert found <= listed
 
@@ -156,7 +156,7 @@ def test_extreme_divisions_show_nothing_that_is_not_listed(listed):
 
 
 def test_longer_numbers_show_no_further_pattern(listed):
-    for number, lengths in enumerate(product((1, 2, 5, 8, 13), repeat=2)):
+    for number, lengths in enumerate(product((1, 2, 6, 10), repeat=2)):
         found = each_once([seen_in(drawn(lengths, 2, seed=number))])
         assert looks(found) <= looks(listed)
 

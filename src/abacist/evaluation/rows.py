@@ -382,11 +382,11 @@ class RowListing:
     def long_lines(self) -> Iterator[tuple[Tensor, list[Skeleton]]]:
         """Lines of random problems, far longer than those the patterns are taken from."""
         generator = seeds.generator(0, "locality")
-        for lengths in _LONG:
-            for operation in self._task.operations:
-                shapes = Shapes.of(torch.tensor([lengths]), operation)
-                ids, spots = self._spots(self._task.draw(shapes, generator))
-                yield ids, list(spots)
+        for number, lengths in enumerate(_LONG):
+            operation = self._task.operations[number % len(self._task.operations)]
+            shapes = Shapes.of(torch.tensor([lengths]), operation)
+            ids, spots = self._spots(self._task.draw(shapes, generator))
+            yield ids, list(spots)
 
     def _spots(self, problem: Problems) -> tuple[Tensor, list[Spot]]:
         """The line of one problem, ids (1, T), and all of its queries."""
