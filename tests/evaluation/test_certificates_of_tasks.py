@@ -13,6 +13,7 @@ from abacist.configuration import override
 from abacist.evaluation import certificate, reaches
 from abacist.evaluation.certificate import Certificate, prove
 from abacist.evaluation.solving import Solution
+from abacist.models.coordinates import Coordinates
 from abacist.models.transformer import Transformer
 from abacist.recipes import find
 from abacist.runs.run import build_model, build_problems
@@ -197,16 +198,20 @@ def test_a_long_line_that_shows_an_unlisted_reach_is_not_passed_over(recipe_name
         certificate._locality_error(table.model.double(), table.listing)
 
 
-@pytest.mark.parametrize("operation", ["//", "%"])
-def test_a_wrong_answer_behind_one_operator_only_is_found(operation, monkeypatch):
-    """The digit of the divisor's highest column sees the operator."""
-    table = Table("divide")
-    contents = (place for place in table.right if table.format.vocabulary.id(operation) in place[1])
-    place = next(contents)
-    table.right[place] = (table.right[place] + 1) % 10
-    outcome = table.prove(monkeypatch)
-    assert outcome.wrong == 1
-    assert outcome.counterexample is not None
+def test_problems_made_from_the_worst_cases_are_asked_with_every_operation(monkeypatch):
+    """What is worked out alike may be wrong behind one operator only."""
+    recipe = override(find("divide"), TINY)
+    task, format = build_problems(recipe)
+    asked: list[str] = []
+    monkeypatch.setattr(
+        certificate, "solve", lambda *_: asked.extend(task.expressions(_[-1])) or []
+    )
+    pattern = reaches.Pattern([], Coordinates(*torch.zeros(2, 1, 1)), [], [], b"")
+    contents = reaches.Contents(
+        pattern, torch.zeros(1, 1), torch.zeros(1), lambda case: ["97", "8"]
+    )
+    certificate._counterexample(build_model(recipe), task, format, [(-1.0, contents, 0)])
+    assert asked == ["97//8", "97%8"]
 
 
 def test_logits_in_long_lines_are_those_of_the_reach_alone(table):

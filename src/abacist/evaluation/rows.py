@@ -114,9 +114,9 @@ class _Choices:
         given = dict(zip(values, columns, strict=True))
         nothing = torch.zeros_like(columns[0])
         named = {
-            name.name: given.get(name.name, nothing)
-            for name in fields(_Entering)
-            if name.name not in ("choices", "adds")
+            part.name: given.get(part.name, nothing)
+            for part in fields(_Entering)
+            if part.name not in ("choices", "adds")
         }
         return _Entering(choices=self, adds=nothing + (self.row == "returns"), **named)
 
@@ -152,7 +152,7 @@ class _Choices:
         return replace(cases, mark_above_next=cases.borrowed_above_next(0))
 
     def _digit(self, num_operators: int) -> "_Entering":
-        """Any digits, and any borrow into them, but for what would not be left by the row above."""
+        """Any digits, and any borrow into them, but for what the row above would not leave."""
         highest, goes_on = self.column == "highest", self.row == "goes on"
         nothing, any_digit, either = torch.tensor([0]), torch.arange(10), torch.arange(2)
         begins = self.row in ("first", "begins")
@@ -260,7 +260,8 @@ class _Entering:
         """bool (n,): what the bounds of rests and of what is left allow."""
         highest = self.choices.column == "highest"
         if self.choices.row == "begins":
-            # With a 0 in this column the rest ends in 0r…, and 0r… ≥ b… > r… is never; likewise for 9.
+            # The rest ends in this digit and others, R, below which D is brought down: 0R ≥ B > RD is
+            # never so, nor 9R < B ≤ RD.
             shifted = torch.where(self.minuend == 0, self.borrow <= self.borrow_above, True)
             shifted &= torch.where(self.minuend == 9, self.borrow >= self.borrow_above, True)
             return shifted & ((self.mark_above == 1) | (not highest))
@@ -334,8 +335,8 @@ class _Entering:
 
 
 _LOWER = {(0, 0): (499, 499), (0, 1): (999, 999), (1, 0): (0, 999), (1, 1): (1, 999)}
-"""By whether a row borrows and whether the one above did: three digits of what is left and of the divisor,
-the one as small and the other as large as this allows."""
+"""By whether a row borrows and whether the one above did: three digits of what is left and of the divisor.
+What is left is as small and the divisor as large as this allows, or nearly so."""
 
 
 @cache
