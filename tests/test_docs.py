@@ -95,7 +95,12 @@ def test_the_certificate_document_counts_as_the_program_does():
     record = json.loads((ROOT / "results" / "add.json").read_text())
     assert {seed["certificate"]["neighbourhoods"] for seed in record["seeds"]} == {24_518}
     assert "24,518" in text
-    for name, counted in (("subtract", 24_518), ("add-many", 97_834)):
+    for name, counted in (
+        ("subtract", 24_518),
+        ("add-many", 97_834),
+        ("multiply", 67_555),
+        ("divide", 269_796),
+    ):
         record = json.loads((ROOT / "results" / f"{name}.json").read_text())
         assert {seed["certificate"]["neighbourhoods"] for seed in record["seeds"]} == {counted}
         assert f"{counted:,}" in text

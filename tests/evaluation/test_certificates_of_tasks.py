@@ -1,4 +1,4 @@
-"""Certificates beyond the sum of two: differences, sums of any count, and products.
+"""Certificates beyond the sum of two: differences, sums of any count, products, and divisions.
 
 Most of these tests replace the model by a table of right answers, made from the listing: it is as
 good as any training could make it, and one entry of it can be made wrong.
@@ -13,6 +13,7 @@ from abacist.configuration import override
 from abacist.evaluation import certificate, reaches
 from abacist.evaluation.certificate import Certificate, prove
 from abacist.evaluation.solving import Solution
+from abacist.models.coordinates import Coordinates
 from abacist.models.transformer import Transformer
 from abacist.recipes import find
 from abacist.runs.run import build_model, build_problems
@@ -39,11 +40,9 @@ class Table:
         self.listing = certificate._listing(self.model, self.task, self.format, 1e9)
         self.right: dict[tuple[bytes, tuple[int, ...]], int] = {}
         for part, _ in self.listing.parts():
-            for contents in part:
-                for ids, target in zip(
-                    contents.ids.tolist(), contents.target.tolist(), strict=True
-                ):
-                    self.right[contents.pattern.key, tuple(ids)] = target
+            ids, targets, _ = certificate._distinct(part)
+            for row, target in zip(ids.tolist(), targets.tolist(), strict=True):
+                self.right[part[0].pattern.key, tuple(row)] = target
 
     def logits(
         self, model: Transformer, pattern: reaches.Pattern, ids: Tensor, path: str = "dense"
@@ -57,7 +56,7 @@ class Table:
         return prove(self.model, self.task, self.format)
 
 
-RECIPES = ["add", "subtract", "add-many", "multiply"]
+RECIPES = ["add", "subtract", "add-many", "multiply", "divide"]
 
 
 @pytest.fixture(scope="module", params=RECIPES)
@@ -70,6 +69,7 @@ CLAIMS = {
     "subtract": "subtracts all pairs of non-negative integers of every length.",
     "add-many": "adds any two or more non-negative integers, however many, of every length.",
     "multiply": "multiplies all pairs of non-negative integers of every length.",
+    "divide": "calculates // % of all pairs of non-negative integers of every length whose second is not 0.",
 }
 
 
@@ -113,7 +113,7 @@ def test_of_the_worst_cases_one_with_a_wrong_answer_is_shown(wrong_answers, monk
     assert ("right all the same" in outcome.reason) == (not wrong_answers)
 
 
-@pytest.mark.parametrize("recipe_name", ["subtract", "add-many", "multiply"])
+@pytest.mark.parametrize("recipe_name", ["subtract", "add-many", "multiply", "divide"])
 def test_a_model_that_has_not_finished_learning_is_refuted_with_a_problem_it_gets_wrong(
     recipe_name, tmp_path
 ):
@@ -142,6 +142,9 @@ def test_a_model_that_has_not_finished_learning_is_refuted_with_a_problem_it_get
         ("add-many", {"model.positions.1.window": "-1,0"}),
         ("multiply", {"model.positions.0.window": "0,0"}),
         ("multiply", {"model.positions.1.window": "0,0"}),
+        ("divide", {"model.positions.0.window": "-1,0"}),
+        ("divide", {"model.positions.1.window": "0,1"}),
+        ("divide", {"model.positions.2.window": "0,1"}),
     ],
     ids=str,
 )
@@ -159,7 +162,7 @@ def test_a_window_too_narrow_for_the_task_is_refused(recipe_name, settings):
         ("subtract", {"format": "usual"}, "Train with --format complement"),
         ("add", {"format": "usual"}, "Train with --format reversed"),
         ("add", {"format": "complement"}, "Train with --format reversed"),
-        ("add", {"task": "multiply"}, "in the format long-multiplication, so far; this model multiplies"),
+        ("add", {"task": "multiply"}, "long-multiplication, and for divisions in the format"),
         ("add-many", {"model.num_layers": 2}, "no more than the two rows above"),
         ("add-many", {"model.positions": "place-relative"}, "no more than the two rows above"),
         ("add-many", {"model.positions.1.window": "-3,0"}, "no more than the two rows above"),
@@ -171,6 +174,12 @@ def test_a_window_too_narrow_for_the_task_is_refused(recipe_name, settings):
         ("multiply", {"model.positions.1.window": "none"}, "--model.positions.1.window=-1,0"),
         ("multiply", {"model.num_layers": 2}, "--model.num_layers 1"),
         ("multiply", {"model.positions.0.window": "none"}, "window of places"),
+        ("add", {"task": "divide", "format": "long-division"}, "non-restoring-division, so far"),
+        ("divide", {"model.positions.0.window": "-3,0"}, "--model.positions row-place-step-relative"),
+        ("divide", {"model.positions.1.window": "0,3"}, "--model.positions row-place-step-relative"),
+        ("divide", {"model.positions.1.window": "-1,2"}, "--model.positions row-place-step-relative"),
+        ("divide", {"model.positions.2.window": "none"}, "--model.positions row-place-step-relative"),
+        ("divide", {"model.num_layers": 2}, "--model.num_layers 1"),
     ],
     ids=str,
 )  # fmt: skip
@@ -187,6 +196,22 @@ def test_a_long_line_that_shows_an_unlisted_reach_is_not_passed_over(recipe_name
     table.listing.patterns.pop()
     with pytest.raises(reaches.NotProvable, match="was not listed"), torch.no_grad():
         certificate._locality_error(table.model.double(), table.listing)
+
+
+def test_problems_made_from_the_worst_cases_are_asked_with_every_operation(monkeypatch):
+    """What is worked out alike may be wrong behind one operator only."""
+    recipe = override(find("divide"), TINY)
+    task, format = build_problems(recipe)
+    asked: list[str] = []
+    monkeypatch.setattr(
+        certificate, "solve", lambda *_: asked.extend(task.expressions(_[-1])) or []
+    )
+    pattern = reaches.Pattern([], Coordinates(*torch.zeros(2, 1, 1)), [], [], b"")
+    contents = reaches.Contents(
+        pattern, torch.zeros(1, 1), torch.zeros(1), lambda case: ["97", "8"]
+    )
+    certificate._counterexample(build_model(recipe), task, format, [(-1.0, contents, 0)])
+    assert asked == ["97//8", "97%8"]
 
 
 def test_logits_in_long_lines_are_those_of_the_reach_alone(table):

@@ -8,8 +8,9 @@ The argument, in full in `docs/certificate.md`:
    only on which numbers have ended nearby, not on where in the number it stands. So short
    numbers show every *pattern* of reach there is.
 3. What a reach can contain follows from how the answer is worked out: from column to column, which
-   the task's column rule tells (`columns`), or in rows of cells (`cells`). All of it is listed, and
-   the model's next token is compared with the right one in each case.
+   the task's column rule tells (`columns`), in rows of cells (`cells`), or in rows that take a
+   divisor away (`rows`). All of it is listed, and the model's next token is compared with the right
+   one in each case.
 4. If none is wrong, then every token to be written in every problem is predicted rightly after a
    right prefix; by induction from token to token the model writes every answer rightly.
 """
@@ -32,10 +33,12 @@ from abacist.evaluation.reaches import (
     too_many,
     visibility_in,
 )
+from abacist.evaluation.rows import RowListing
 from abacist.evaluation.sheets import make_sheet
 from abacist.evaluation.solving import Solution, solve
 from abacist.formats.format import Format
 from abacist.formats.long_multiplication import LongMultiplicationFormat
+from abacist.formats.non_restoring_division import NonRestoringDivisionFormat
 from abacist.models.block import Block
 from abacist.models.encodings import INVISIBLE
 from abacist.models.reach import obstacle_to_finite_reach
@@ -161,6 +164,9 @@ def _listing(exact: Transformer, task: Task, format: Format, most_cases: float) 
     if isinstance(format, LongMultiplicationFormat):
         assert isinstance(task, Arithmetic)
         return CellListing(exact, task, format)
+    if isinstance(format, NonRestoringDivisionFormat):
+        assert isinstance(task, Arithmetic)
+        return RowListing(exact, task, format)
     return ColumnListing(exact, make_sheet(task, format, exact.config), most_cases)
 
 
@@ -318,7 +324,9 @@ def _counterexample(
 ) -> Solution | None:
     """A whole problem that the model gets wrong, made from one of the worst neighbourhoods."""
     rows = [contents.operands(case) for margin, contents, case in lowest if not margin > 0]
-    problems = Problems.from_texts(rows, [task.operations[0]] * len(rows))
+    # What is worked out alike may still be wrong behind one operator only.
+    operations = [operation for _ in rows for operation in task.operations]
+    problems = Problems.from_texts([row for row in rows for _ in task.operations], operations)
     return next(
         (found for found in solve(model, task, format, problems) if not found.correct), None
     )

@@ -10,18 +10,19 @@ from abacist.training.config import TrainingConfig
 
 
 def divide() -> Recipe:
-    """Divides numbers of any length and takes remainders, after training on at most 4 digits.
+    """Divides numbers of any length and takes remainders, after training on at most 6 digits.
 
-    Cost: 47,760 parameters, about 20 minutes of training on a shared core.
-    Promise: one seed so far (results/divide.json). With twice as many digits as in training, 8 by 4,
-    2 of 3,000 wrong, and none of 1,000 of 20 by 10.
+    Cost: 47,760 parameters, 409 s of a processor; 47 minutes on one core that six programs shared.
+    Promise: one seed so far, certified for every length: none of the 269,796 contents of a reach is wrong
+    (results/divide.json).
 
     Each token is a function of the at most six that its one layer sees
-    (formats/non_restoring_division.py). Lines of `//` and `%` are alike but for the operator.
+    (formats/non_restoring_division.py). Lines of `//` and `%` are alike but for the operator. Numbers of
+    6 digits show more different contents than those of 4, for as many tokens.
     """
     return Recipe(
         name="divide",
-        task=ArithmeticConfig(operations=("//", "%"), max_digits=4, sampling="nines"),
+        task=ArithmeticConfig(operations=("//", "%"), max_digits=6, sampling="nines"),
         format=FORMATS["non-restoring-division"],
         split=SplitConfig(),
         model=ModelConfig(
@@ -31,6 +32,6 @@ def divide() -> Recipe:
             mlp_width=256,
             positions=POSITIONS["row-place-step-relative"],
         ),
-        training=TrainingConfig(num_steps=2_500, batch_size=96, learning_rate=5e-3),
+        training=TrainingConfig(num_steps=2_000, batch_size=128, learning_rate=5e-3),
         evaluation=EvaluationConfig(longest=20),
     )
