@@ -3,7 +3,7 @@
 A *pattern* is the reach of one query: which tokens, in which columns of which numbers, seeing each
 other how. Its *contents* are all tokens that can stand there in a right line, each with the right
 next token. Where they come from depends on the calculation: `columns` lists those of sums and
-differences, `cells` those of products.
+differences, `cells` those of products, `insertions` those of sorting.
 """
 
 from collections.abc import Callable, Iterator
@@ -121,7 +121,8 @@ def pattern_of(skeleton: Skeleton, visibility: list[Tensor], query: int) -> Patt
             "a token of this model sees more than the calculation it is part of. "
             f"Train with {skeleton.remedy}."
         )
-    place, row = line.place[:, tokens], None if line.row is None else line.row[:, tokens]
+    place = line.place[:, tokens]
+    row, step = (None if c is None else c[:, tokens] for c in (line.row, line.step))
     ids: list[int] = line.ids[0, tokens].tolist()
     symbols = [
         token if number == SYMBOL else None for token, number in zip(ids, numbers, strict=True)
@@ -130,11 +131,12 @@ def pattern_of(skeleton: Skeleton, visibility: list[Tensor], query: int) -> Patt
     description = (
         _relative(place),
         None if row is None else _relative(row),
+        None if step is None else _relative(step),
         numbers,
         symbols,
         graph.flatten().tolist(),
     )
-    coordinates = Coordinates(torch.arange(len(tokens)).unsqueeze(0), place, row)
+    coordinates = Coordinates(torch.arange(len(tokens)).unsqueeze(0), place, row, step)
     return Pattern(tokens, coordinates, ids, numbers, repr(description).encode())
 
 

@@ -1,0 +1,27 @@
+"""Recipes that sort."""
+
+from abacist.data.config import SplitConfig
+from abacist.evaluation.config import EvaluationConfig
+from abacist.formats.config import FORMATS
+from abacist.models.config import POSITIONS, ModelConfig
+from abacist.recipes.recipe import Recipe
+from abacist.tasks.config import MOST_LABELS, SortingConfig
+from abacist.training.config import TrainingConfig
+
+
+def sort() -> Recipe:
+    """Sorts up to 52 numbers of any length, after training on numbers of at most 3 digits."""
+    return Recipe(
+        name="sort",
+        task=SortingConfig(max_numbers=MOST_LABELS, max_digits=3),
+        format=FORMATS["insertion-sort"],
+        split=SplitConfig(),
+        model=ModelConfig(
+            width=64,
+            num_heads=4,
+            mlp_width=256,
+            positions=POSITIONS["pointer-relative"],
+        ),
+        training=TrainingConfig(num_steps=500, batch_size=32, learning_rate=5e-3),
+        evaluation=EvaluationConfig(),
+    )
