@@ -6,7 +6,7 @@ from abacist.formats.config import FORMATS
 from abacist.models.config import POSITIONS, ModelConfig
 from abacist.recipes.recipe import Recipe
 from abacist.tasks.config import MOST_LABELS, SortingConfig
-from abacist.training.config import TrainingConfig
+from abacist.training.config import Stage, TrainingConfig
 
 
 def sort() -> Recipe:
@@ -17,11 +17,21 @@ def sort() -> Recipe:
         format=FORMATS["insertion-sort"],
         split=SplitConfig(),
         model=ModelConfig(
-            width=64,
+            width=32,
             num_heads=4,
-            mlp_width=256,
+            mlp_width=128,
+            tied_head=True,
             positions=POSITIONS["pointer-relative"],
         ),
-        training=TrainingConfig(num_steps=500, batch_size=32, learning_rate=5e-3),
+        training=TrainingConfig(
+            num_steps=700,
+            batch_size=16,
+            learning_rate=5e-3,
+            schedule="trapezoid",
+            decay_steps=200,
+            curriculum=(Stage(num_steps=400, task=("max_numbers=10",)),),
+            validate_every=100,
+            validation_problems=100,
+        ),
         evaluation=EvaluationConfig(),
     )
