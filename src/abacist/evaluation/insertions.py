@@ -57,7 +57,7 @@ class Step:
     """The same of what it points to; `nothing` where that has no digit there."""
     pointer: int | None
     """Where in the line that stands."""
-    remedy: ClassVar[str] = "--model.positions pointer-relative --model.num_layers 1"
+    remedy: ClassVar[str] = "--model.positions pointer-relative"
 
     @property
     def queries(self) -> list[int]:

@@ -98,8 +98,9 @@ def make_sheet(task: Task, format: Format, model: ModelConfig) -> Sheet:
     rule = task.column_rule() if isinstance(task, Arithmetic) else None
     if rule is None or not isinstance(task, Arithmetic):
         raise NotProvable(
-            "a certificate is there for sums and differences, and for products in the format "
-            f"long-multiplication, so far; this model {task.deed}."
+            "a certificate is there for sums and differences, for products in the format "
+            "long-multiplication, and for sorting in the format insertion-sort, so far; "
+            f"this model {task.deed}."
         )
     if isinstance(format, RunningSumsFormat):
         reach = reach_over(model, "row")
