@@ -562,6 +562,25 @@ def test_only_sums_and_differences_have_a_column_rule(operations: tuple[str, ...
     assert task_of("-").column_rule() is not None
 
 
+def test_propagating_columns_add_up_to_nine_with_and_without_a_carry() -> None:
+    task = task_of("+", min_digits=1, max_digits=12, sampling="propagate")
+    problems = draw(task, 4_000)
+    first, second = problems.digits_BNW.long().unbind(1)
+    shorter, longer = problems.lengths_BN.aminmax(dim=1, keepdim=True)
+    column = torch.arange(first.shape[1])
+    nine = (first + second == 9)[column < longer].float().mean()
+    assert 0.5 < float(nine) < 0.62  # half by choice, and a tenth of the others
+    carries = torch.zeros(len(problems), first.shape[1] + 1, dtype=torch.long)
+    for place in range(first.shape[1]):
+        carries[:, place + 1] = (first + second)[:, place] + carries[:, place] >= 10
+    stretch = ((first + second == 9) & (column < longer)).int().cummin(dim=1).values
+    with_carry = carries[:, 1:][(first + second == 9) & (column < shorter)]
+    assert 0.2 < float(with_carry.float().mean()) < 0.5
+    assert int((stretch.sum(dim=1) > 8).sum()) > 20
+    leading = problems.digits_BNW.gather(2, problems.lengths_BN.unsqueeze(2) - 1).squeeze(2)
+    assert bool(((leading > 0) | (problems.lengths_BN == 1)).all())
+
+
 def test_half_of_the_problems_are_rich_in_nines() -> None:
     task = task_of("*", min_digits=20, max_digits=20, sampling="nines")
     nines = (draw(task, 2_000).digits_BNW == 9).float().mean(dim=(1, 2))

@@ -28,9 +28,9 @@ import torch
 from torch import Tensor
 
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, AnnotatedTokens, Field
+from abacist.formats.calculation import CalculationFormat
 from abacist.formats.config import Layout, LongDivisionFormatConfig
-from abacist.formats.joined import JoinedFormat
-from abacist.formats.lines import Piece, constant, equals, operators
+from abacist.formats.lines import Piece, equals
 from abacist.tasks import digits
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
 from abacist.tasks.problems import OPERATIONS, Answer, Problems
@@ -40,24 +40,22 @@ _EXTRA = 3
 """A row is wider than the divisor by one digit, the sign and the count."""
 
 
-class LongDivisionFormat(JoinedFormat):
+class LongDivisionFormat(CalculationFormat):
     """Writes, annotates and reads divisions."""
 
     layout: Layout = "free"
+    usual_order = True
 
     def __init__(self, config: LongDivisionFormatConfig, task: TaskConfig) -> None:
         assert isinstance(task, ArithmeticConfig)
         self.config = config
         start = ("<start>",) if config.start_token else ()
         operations = task.operations
-        self.vocabulary = Vocabulary((*DIGITS, *operations, "=", ":", "+", "-", "<end>", *start))
-        self.equals_id, self.end_id = self.vocabulary.id("="), self.vocabulary.id("<end>")
-        self.start_id = self.vocabulary.id("<start>") if config.start_token else None
-        self.operator_ids = [self.vocabulary.id(symbol) for symbol in operations]
+        vocabulary = Vocabulary((*DIGITS, *operations, "=", ":", "+", "-", "<end>", *start))
+        super().__init__(vocabulary, operations, config.start_token)
         self.remainder_id = self.vocabulary.id("%") if "%" in operations else None
         self.brought_down_id = self.vocabulary.id(":")
         self.fits_id, self.below_id = self.brought_down_id + 1, self.brought_down_id + 2
-        self._token_of: dict[str, int] = dict(zip(operations, self.operator_ids, strict=True))
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
         """Place, row, step, field and target of every token, from the ids alone.
@@ -123,23 +121,7 @@ class LongDivisionFormat(JoinedFormat):
         rows = 11 * (dividend - divisor + 1).clamp(min=1)
         return rows * (divisor + _EXTRA) + divisor + 1
 
-    def token_id(self, field: int) -> int | None:
-        """The id of the one token a field holds, or None for a field that holds several."""
-        operator = self.operator_ids[0] if len(self.operator_ids) == 1 else None
-        return {
-            int(Field.START): self.start_id,
-            int(Field.OPERATOR): operator,
-            int(Field.EQUALS): self.equals_id,
-        }.get(field)
-
     # Writing -------------------------------------------------------------------------------
-
-    def _prompt_pieces(self, problems: Problems) -> list[Piece]:
-        batch, device = len(problems), problems.digits_BNW.device
-        pieces = [] if self.start_id is None else [constant(self.start_id, batch, device)]
-        a, b = (Piece(n.digits_BW, n.lengths_B, True) for n in map(problems.operand, range(2)))
-        operator = Piece(operators(problems.operation_B, self._token_of))
-        return [*pieces, a, operator, b, constant(self.equals_id, batch, device)]
 
     def _target_piece(self, problems: Problems, answer: Answer) -> Piece:
         """All rows of all problems, and end tokens behind the shorter ones.

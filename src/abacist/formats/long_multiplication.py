@@ -31,9 +31,9 @@ import torch
 from torch import Tensor
 
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
+from abacist.formats.calculation import CalculationFormat
 from abacist.formats.config import Layout, LongMultiplicationFormatConfig
-from abacist.formats.joined import JoinedFormat
-from abacist.formats.lines import Piece, constant, once_per_pattern
+from abacist.formats.lines import Piece, once_per_pattern
 from abacist.tasks import digits
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
 from abacist.tasks.problems import Answer, Problems
@@ -47,7 +47,7 @@ _CELL = 3
 """Tokens of a cell: carry, product, digit."""
 
 
-class LongMultiplicationFormat(JoinedFormat):
+class LongMultiplicationFormat(CalculationFormat):
     """Writes, annotates and reads multiplications."""
 
     layout: Layout = "shape"
@@ -58,10 +58,9 @@ class LongMultiplicationFormat(JoinedFormat):
         start = ("<start>",) if config.start_token else ()
         # Carries and products come last, so that all of them can be made alike by one comparison.
         products = tuple(f"[{product}]" for product in PRODUCTS)
-        self.vocabulary = Vocabulary((*DIGITS, "*", "=", "<end>", *start, *CARRIES, *products))
-        self.operator_id, self.equals_id = self.vocabulary.id("*"), self.vocabulary.id("=")
-        self.end_id = self.vocabulary.id("<end>")
-        self.start_id = self.vocabulary.id("<start>") if config.start_token else None
+        vocabulary = Vocabulary((*DIGITS, "*", "=", "<end>", *start, *CARRIES, *products))
+        super().__init__(vocabulary, task.operations, config.start_token)
+        self.operator_id = vocabulary.id("*")
         self.first_carry = self.vocabulary.id(CARRIES[0])
         self.first_product = self.vocabulary.id(products[0])
         self.product_ids = torch.zeros(PRODUCTS[-1] + 1, dtype=torch.uint8)
@@ -89,21 +88,6 @@ class LongMultiplicationFormat(JoinedFormat):
         """int64 (B,): tokens behind `=`."""
         first, second = problems.lengths_BN[:, 0], problems.lengths_BN[:, 1]
         return (_CELL * first + 2) * second + 1
-
-    def token_id(self, field: int) -> int | None:
-        """The id of the one token a field holds, or None for a field that holds several."""
-        return {
-            int(Field.START): self.start_id,
-            int(Field.OPERATOR): self.operator_id,
-            int(Field.EQUALS): self.equals_id,
-        }.get(field)
-
-    def _prompt_pieces(self, problems: Problems) -> list[Piece]:
-        batch, device = len(problems), problems.digits_BNW.device
-        pieces = [] if self.start_id is None else [constant(self.start_id, batch, device)]
-        a, b = (Piece(n.digits_BW, n.lengths_B) for n in map(problems.operand, range(2)))
-        operator = constant(self.operator_id, batch, device)
-        return [*pieces, a, operator, b, constant(self.equals_id, batch, device)]
 
     def _target_piece(self, problems: Problems, answer: Answer) -> Piece:
         """All rows, one after the other."""

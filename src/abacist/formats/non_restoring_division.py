@@ -41,9 +41,9 @@ import torch
 from torch import Tensor
 
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, AnnotatedTokens, Field
+from abacist.formats.calculation import CalculationFormat
 from abacist.formats.config import Layout, NonRestoringDivisionFormatConfig
-from abacist.formats.joined import JoinedFormat
-from abacist.formats.lines import Piece, constant, operators
+from abacist.formats.lines import Piece
 from abacist.tasks import digits
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
 from abacist.tasks.problems import Answer, Problems
@@ -55,10 +55,11 @@ _MOST_ROWS = 10
 """Rows of one step, at most."""
 
 
-class NonRestoringDivisionFormat(JoinedFormat):
+class NonRestoringDivisionFormat(CalculationFormat):
     """Writes, annotates and reads divisions."""
 
     layout: Layout = "similar"
+    usual_order = True
 
     def __init__(self, config: NonRestoringDivisionFormatConfig, task: TaskConfig) -> None:
         assert isinstance(task, ArithmeticConfig)
@@ -67,16 +68,11 @@ class NonRestoringDivisionFormat(JoinedFormat):
         operations = task.operations
         marked = tuple(f"{digit}'" for digit in DIGITS)
         done = tuple(f"{sign}{digit}" for sign in "-+" for digit in DIGITS)
-        self.vocabulary = Vocabulary(
-            (*DIGITS, *marked, *done, *operations, "=", ":", "<end>", *start)
-        )
+        vocabulary = Vocabulary((*DIGITS, *marked, *done, *operations, "=", ":", "<end>", *start))
+        super().__init__(vocabulary, operations, config.start_token)
         self.first_marked, self.first_done = self.vocabulary.id("0'"), self.vocabulary.id("-0")
-        self.equals_id, self.end_id = self.vocabulary.id("="), self.vocabulary.id("<end>")
         self.colon_id = self.vocabulary.id(":")
-        self.start_id = self.vocabulary.id("<start>") if config.start_token else None
-        self.operator_ids = [self.vocabulary.id(symbol) for symbol in operations]
         self.remainder_id = self.vocabulary.id("%") if "%" in operations else None
-        self._token_of: dict[str, int] = dict(zip(operations, self.operator_ids, strict=True))
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
         """Place, row, step, field and target of every token, from the ids alone.
@@ -166,23 +162,7 @@ class NonRestoringDivisionFormat(JoinedFormat):
         rows = _MOST_ROWS * (dividend - divisor + 1).clamp(min=1) + 1
         return rows * (divisor + _EXTRA) + 3
 
-    def token_id(self, field: int) -> int | None:
-        """The id of the one token a field holds, or None for a field that holds several."""
-        operator = self.operator_ids[0] if len(self.operator_ids) == 1 else None
-        return {
-            int(Field.START): self.start_id,
-            int(Field.OPERATOR): operator,
-            int(Field.EQUALS): self.equals_id,
-        }.get(field)
-
     # Writing -------------------------------------------------------------------------------
-
-    def _prompt_pieces(self, problems: Problems) -> list[Piece]:
-        batch, device = len(problems), problems.digits_BNW.device
-        pieces = [] if self.start_id is None else [constant(self.start_id, batch, device)]
-        a, b = (Piece(n.digits_BW, n.lengths_B, True) for n in map(problems.operand, range(2)))
-        operator = Piece(operators(problems.operation_B, self._token_of))
-        return [*pieces, a, operator, b, constant(self.equals_id, batch, device)]
 
     def _target_piece(self, problems: Problems, answer: Answer) -> Piece:
         """All rows of all problems, and end tokens behind the shorter ones.

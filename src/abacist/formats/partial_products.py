@@ -20,16 +20,16 @@ import torch
 from torch import Tensor
 
 from abacist.formats.annotated import EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
+from abacist.formats.calculation import CalculationFormat
 from abacist.formats.config import Layout, PartialProductsFormatConfig
-from abacist.formats.joined import JoinedFormat
-from abacist.formats.lines import Piece, constant, join, once_per_pattern
+from abacist.formats.lines import Piece, join, once_per_pattern
 from abacist.tasks import digits
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
 from abacist.tasks.problems import Answer, Problems
 from abacist.vocabulary import DIGITS, Vocabulary
 
 
-class PartialProductsFormat(JoinedFormat):
+class PartialProductsFormat(CalculationFormat):
     """Writes, annotates and reads multiplications."""
 
     layout: Layout = "shape"
@@ -38,10 +38,9 @@ class PartialProductsFormat(JoinedFormat):
         assert isinstance(task, ArithmeticConfig)
         self.config = config
         start = ("<start>",) if config.start_token else ()
-        self.vocabulary = Vocabulary((*DIGITS, "*", "=", ",", "<end>", *start))
-        self.operator_id, self.equals_id = self.vocabulary.id("*"), self.vocabulary.id("=")
-        self.comma_id, self.end_id = self.vocabulary.id(","), self.vocabulary.id("<end>")
-        self.start_id = self.vocabulary.id("<start>") if config.start_token else None
+        vocabulary = Vocabulary((*DIGITS, "*", "=", ",", "<end>", *start))
+        super().__init__(vocabulary, task.operations, config.start_token)
+        self.operator_id, self.comma_id = vocabulary.id("*"), vocabulary.id(",")
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
         """Place, row, field and target of every token, from the ids alone.
@@ -62,21 +61,6 @@ class PartialProductsFormat(JoinedFormat):
         """int64 (B,): tokens behind `=`."""
         first, second = problems.lengths_BN[:, 0], problems.lengths_BN[:, 1]
         return (first + 2) * second
-
-    def token_id(self, field: int) -> int | None:
-        """The id of the one token a field holds, or None for a field that holds several."""
-        return {
-            int(Field.START): self.start_id,
-            int(Field.OPERATOR): self.operator_id,
-            int(Field.EQUALS): self.equals_id,
-        }.get(field)
-
-    def _prompt_pieces(self, problems: Problems) -> list[Piece]:
-        batch, device = len(problems), problems.digits_BNW.device
-        pieces = [] if self.start_id is None else [constant(self.start_id, batch, device)]
-        a, b = (Piece(n.digits_BW, n.lengths_B) for n in map(problems.operand, range(2)))
-        operator = constant(self.operator_id, batch, device)
-        return [*pieces, a, operator, b, constant(self.equals_id, batch, device)]
 
     def _target_piece(self, problems: Problems, answer: Answer) -> Piece:
         """All rows and the commas between them."""

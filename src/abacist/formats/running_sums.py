@@ -26,8 +26,8 @@ import torch
 from torch import Tensor
 
 from abacist.formats.annotated import EVERYWHERE, AnnotatedTokens, Field
+from abacist.formats.calculation import CalculationFormat
 from abacist.formats.config import Layout, RunningSumsFormatConfig
-from abacist.formats.joined import JoinedFormat
 from abacist.formats.lines import Piece, constant, join, once_per_pattern
 from abacist.tasks import digits
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
@@ -35,7 +35,7 @@ from abacist.tasks.problems import Answer, Problems
 from abacist.vocabulary import DIGITS, Vocabulary
 
 
-class RunningSumsFormat(JoinedFormat):
+class RunningSumsFormat(CalculationFormat):
     """Writes, annotates and reads sums."""
 
     layout: Layout = "free"
@@ -44,10 +44,9 @@ class RunningSumsFormat(JoinedFormat):
         assert isinstance(task, ArithmeticConfig)
         self.config = config
         start = ("<start>",) if config.start_token else ()
-        self.vocabulary = Vocabulary((*DIGITS, "+", "=", ";", "<end>", *start))
-        self.operator_id, self.equals_id = self.vocabulary.id("+"), self.vocabulary.id("=")
-        self.separator_id, self.end_id = self.vocabulary.id(";"), self.vocabulary.id("<end>")
-        self.start_id = self.vocabulary.id("<start>") if config.start_token else None
+        vocabulary = Vocabulary((*DIGITS, "+", "=", ";", "<end>", *start))
+        super().__init__(vocabulary, task.operations, config.start_token)
+        self.operator_id, self.separator_id = vocabulary.id("+"), vocabulary.id(";")
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
         """Place, row, field and target of every token, from the ids alone.
@@ -71,25 +70,6 @@ class RunningSumsFormat(JoinedFormat):
         more = torch.where(torch.arange(lengths.shape[1], device=lengths.device) < 10, 1, 2)
         widths = lengths.cummax(dim=1).values + more + 1
         return (widths * (lengths > 0))[:, 1:].sum(dim=1)
-
-    def token_id(self, field: int) -> int | None:
-        """The id of the one token a field holds, or None for a field that holds several."""
-        return {
-            int(Field.START): self.start_id,
-            int(Field.OPERATOR): self.operator_id,
-            int(Field.EQUALS): self.equals_id,
-        }.get(field)
-
-    def _prompt_pieces(self, problems: Problems) -> list[Piece]:
-        batch, device = len(problems), problems.digits_BNW.device
-        pieces = [] if self.start_id is None else [constant(self.start_id, batch, device)]
-        operator = constant(self.operator_id, batch, device).ids_BW
-        for position in range(problems.num_operands):
-            operand = problems.operand(position)
-            if position:
-                pieces.append(Piece(operator, (operand.lengths_B > 0).long()))
-            pieces.append(Piece(operand.digits_BW, operand.lengths_B))
-        return [*pieces, constant(self.equals_id, batch, device)]
 
     def _target_piece(self, problems: Problems, answer: Answer) -> Piece:
         """All rows and the separators between them."""

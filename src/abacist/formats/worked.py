@@ -36,9 +36,9 @@ import torch
 from torch import Tensor
 
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, AnnotatedTokens, Field
+from abacist.formats.calculation import CalculationFormat
 from abacist.formats.config import Layout, WorkedFormatConfig
-from abacist.formats.joined import JoinedFormat
-from abacist.formats.lines import Piece, constant, once_per_pattern, operators
+from abacist.formats.lines import Piece, once_per_pattern
 from abacist.tasks import digits
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
 from abacist.tasks.problems import OPERATIONS, Answer, Numbers, Problems
@@ -55,10 +55,11 @@ _TIMES = 10
 """A divisor is subtracted so often at most before the rest is below 0."""
 
 
-class WorkedFormat(JoinedFormat):
+class WorkedFormat(CalculationFormat):
     """Writes, annotates and reads calculations of two numbers, with the work of each operation."""
 
     layout: Layout = "free"
+    usual_order = True
 
     def __init__(self, config: WorkedFormatConfig, task: TaskConfig) -> None:
         assert isinstance(task, ArithmeticConfig)
@@ -67,13 +68,8 @@ class WorkedFormat(JoinedFormat):
         symbols = dict.fromkeys((*task.operations, "-", "=", ".", ":", ";", "<end>", *start))
         # What is only written as work comes last, so that one comparison makes it all alike.
         products = tuple(f"[{product}]" for product in PRODUCTS)
-        self.vocabulary = Vocabulary((*DIGITS, *symbols, *SMALL, *products))
-        self._token_of: dict[str, int] = {
-            name: self.vocabulary.id(name) for name in task.operations
-        }
-        self._operators = list(self._token_of.values())
-        self.equals_id, self.end_id = self.vocabulary.id("="), self.vocabulary.id("<end>")
-        self.start_id = self.vocabulary.id("<start>") if config.start_token else None
+        vocabulary = Vocabulary((*DIGITS, *symbols, *SMALL, *products))
+        super().__init__(vocabulary, task.operations, config.start_token)
         self._minus, self._point = self.vocabulary.id("-"), self.vocabulary.id(".")
         self._colon, self._rest = self.vocabulary.id(":"), self.vocabulary.id(";")
         self._first_small = self.vocabulary.id(SMALL[0])
@@ -111,28 +107,12 @@ class WorkedFormat(JoinedFormat):
         divides = _asks(problems, "//") | _asks(problems, "%")
         return torch.where(divides, steps * of_step + second + 2, lengths)
 
-    def token_id(self, field: int) -> int | None:
-        """The id of the one token a field holds, or None for a field that holds several."""
-        operator = self._operators[0] if len(self._operators) == 1 else None
-        return {
-            int(Field.START): self.start_id,
-            int(Field.OPERATOR): operator,
-            int(Field.EQUALS): self.equals_id,
-        }.get(field)
-
     # Writing -------------------------------------------------------------------------------
-
-    def _prompt_pieces(self, problems: Problems) -> list[Piece]:
-        batch, device = len(problems), problems.digits_BNW.device
-        pieces = [] if self.start_id is None else [constant(self.start_id, batch, device)]
-        a, b = (Piece(n.digits_BW, n.lengths_B, True) for n in map(problems.operand, range(2)))
-        operator = Piece(operators(problems.operation_B, self._token_of))
-        return [*pieces, a, operator, b, constant(self.equals_id, batch, device)]
 
     def _target_piece(self, problems: Problems, answer: Answer) -> Piece:
         assert isinstance(answer, Numbers)
         parts = []
-        for operation in self._token_of:
+        for operation in self.token_of:
             rows = _asks(problems, operation).nonzero().squeeze(1)
             if not len(rows):
                 continue
@@ -249,16 +229,16 @@ class WorkedFormat(JoinedFormat):
         answering = is_equals.cumsum(dim=1, dtype=torch.int32) > is_equals
         is_equals, asking = is_equals & ~answering, ~answering
         is_operator = torch.zeros_like(asking)
-        for token in self._operators:
+        for token in self.operator_ids:
             is_operator |= ids == token
         is_operator &= asking
         # For nonsense without these, anything will do.
         operator_at = is_operator.int().argmax(dim=1, keepdim=True).int()
         equals_at = is_equals.int().argmax(dim=1, keepdim=True).int()
         operator = ids.gather(1, operator_at.long())
-        multiplies = operator == self._token_of.get("*", -1)
-        takes_rest = operator == self._token_of.get("%", -1)
-        divides = takes_rest | (operator == self._token_of.get("//", -1))
+        multiplies = operator == self.token_of.get("*", -1)
+        takes_rest = operator == self.token_of.get("%", -1)
+        divides = takes_rest | (operator == self.token_of.get("//", -1))
         first = (operator_at - begin).clamp(min=0)
         second = (equals_at - operator_at - 1).clamp(min=0)
         is_second = index > operator_at
@@ -338,7 +318,7 @@ class WorkedFormat(JoinedFormat):
             return None
         begin = 0 if self.start_id is None else 1
         equals_at = ids.index(self.equals_id)
-        found = [i for i in range(equals_at) if ids[i] in self._operators]
+        found = [i for i in range(equals_at) if ids[i] in self.operator_ids]
         tokens = ids[equals_at + 1 :]
         if not found or self.end_id not in tokens:
             return None

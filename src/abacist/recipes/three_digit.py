@@ -35,7 +35,7 @@ def three_digit() -> Recipe:
             positions=POSITIONS["place-relative"],
         ),
         training=TrainingConfig(
-            num_steps=900,
+            num_steps=1_200,
             batch_size=96,
             learning_rate=1.2e-2,
             warmup_steps=60,

@@ -8,9 +8,8 @@ runs/add-20261121-153012/
 import json
 import multiprocessing
 import statistics
-import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -165,7 +164,8 @@ def _carry_out(
                 seed = waiting.pop(0)
                 arguments = (path / f"seed-{seed}", seed, plan["threads"], plan["device"])
                 running[seed] = pool.submit(_train_one, plan["recipe"], *arguments)
-            time.sleep(_SECONDS_BETWEEN_LOOKS)
+            # A seed that has ended makes room at once.
+            wait(running.values(), _SECONDS_BETWEEN_LOOKS, FIRST_COMPLETED)
             for seed in [seed for seed, future in running.items() if future.done()]:
                 outcomes[seed] = running.pop(seed).result()
                 plan["outcomes"] = [asdict(outcomes[s]) for s in plan["seeds"] if s in outcomes]

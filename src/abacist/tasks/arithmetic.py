@@ -74,6 +74,8 @@ class Arithmetic:
         drawn = digits.draw(shapes.lengths_BN, width, generator, nonzero)
         if self.config.sampling == "nines":
             drawn = _rich_in_nines(drawn, shapes.lengths_BN, generator)
+        elif self.config.sampling == "propagate":
+            drawn = _propagating(drawn, shapes.lengths_BN, generator)
         return Problems(drawn, shapes)
 
     def answer(self, problems: Problems) -> Numbers:
@@ -283,6 +285,27 @@ def _rich_in_nines(digits_BNW: Tensor, lengths_BN: Tensor, generator: torch.Gene
     chosen = torch.rand(digits_BNW.shape, generator=generator, device=device) < 0.5
     inside = torch.arange(digits_BNW.shape[2], device=device) < lengths_BN.unsqueeze(2)
     return digits_BNW.masked_fill(rich & chosen & inside, 9)
+
+
+def _propagating(digits_B2W: Tensor, lengths_B2: Tensor, generator: torch.Generator) -> Tensor:
+    """A share of each problem's columns, anything from none to all, made to add up to 9.
+
+    Such columns pass a carry on (they propagate, in the words of adder circuits): a long stretch
+    of them carries everywhere or nowhere, as what is below it says.
+    """
+    batch, _, width = digits_B2W.shape
+    device = digits_B2W.device
+    share = torch.rand(batch, 1, generator=generator, device=device)
+    chosen = torch.rand(batch, width, generator=generator, device=device) < share
+    column = torch.arange(width, device=device)
+    first, second = digits_B2W.unbind(1)
+    shorter, longer = lengths_B2.aminmax(dim=1, keepdim=True)
+    # A number does not begin with 0, so a column in which it would stays as it is.
+    leads = (column == lengths_B2[:, 1:] - 1) & (lengths_B2[:, 1:] > 1) & (first == 9)
+    both = chosen & (column < shorter) & ~leads
+    alone = (chosen & (column >= shorter) & (column < longer)).unsqueeze(1)
+    drawn = torch.stack([first, torch.where(both, 9 - first, second)], dim=1)
+    return drawn.masked_fill(alone & (column < lengths_B2.unsqueeze(2)), 9)
 
 
 def _draw_rows(weights_BN: Tensor, generator: torch.Generator) -> Tensor:

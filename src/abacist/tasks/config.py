@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from abacist.errors import ConfigurationError, check_between
 
 Operation = Literal["+", "-", "*", "//", "%"]
-Sampling = Literal["lengths", "nines", "values", "carry-chains"]
+Sampling = Literal["lengths", "nines", "values", "carry-chains", "propagate"]
 
 LONGEST_OPERAND = 1_000_000
 MOST_OPERANDS = 25
@@ -49,7 +49,7 @@ class ArithmeticConfig:
     max_digits: int = 10
     """Longest operand while training, in digits."""
     sampling: Sampling = "lengths"
-    """What is equally likely: every combination of lengths (`nines`: and half of all problems are rich in the digit 9, which carries far), every value, or every longest chain of carries."""  # noqa: E501
+    """What is equally likely: every combination of lengths (`nines`: and half of all problems are rich in the digit 9, which carries far; `propagate`: and many columns add up to 9, which pass a carry on), every value, or every longest chain of carries."""  # noqa: E501
     operand_digits: tuple[int, ...] = ()
     """Fixed lengths of the operands, such as 20,10, in place of drawn ones."""
     carry_chains: tuple[float, ...] = ()
@@ -78,9 +78,10 @@ class ArithmeticConfig:
         check_between("task.max_digits", self.max_digits, 1, LONGEST_OPERAND, 10)
         check_between("task.min_digits", self.min_digits, 1, self.max_digits, 1)
         self._check_operand_digits()
-        if self.sampling == "carry-chains" and (self.operations, self.max_operands) != (("+",), 2):
+        two_addends = (self.operations, self.max_operands) == (("+",), 2)
+        if self.sampling in ("carry-chains", "propagate") and not two_addends:
             raise ConfigurationError(
-                "task.sampling carry-chains is for sums of 2 operands, got "
+                f"task.sampling {self.sampling} is for sums of 2 operands, got "
                 f"{','.join(self.operations)} of up to {self.max_operands}. "
                 "Try --task.sampling lengths."
             )
