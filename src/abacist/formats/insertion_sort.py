@@ -36,6 +36,7 @@ the place in them, as a finger would. Both are counted on what has been written:
 `>` and `~`.
 """
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -139,22 +140,21 @@ class InsertionSortFormat(LabelsFormat):
 
     def target_lengths(self, problems: Problems) -> Tensor:
         """int64 (B,): tokens behind `=`."""
-        return _Insertions(problems, ranks_of(problems)).widths_BS.sum(dim=1) + 1
+        return _Insertions.of(problems, ranks_of(problems)).widths_BS.sum(dim=1) + 1
 
     def _target_piece(self, problems: Problems, answer: Answer) -> Piece:
         """All lists, one after the other, with the comparisons."""
         assert isinstance(answer, Ordering)
-        num_numbers = problems.num_operands
-        order = torch.arange(num_numbers, device=answer.ranked_BN.device).expand_as(
-            answer.ranked_BN
-        )
-        ranks = torch.zeros_like(answer.ranked_BN).scatter(1, answer.ranked_BN, order)
-        work = _Insertions(problems, ranks)
+        rank = torch.arange(problems.num_operands, device=answer.ranked_BN.device)
+        rank = rank.expand_as(answer.ranked_BN)
+        # Numbers that are not there come last.
+        numbers = torch.where(rank < answer.counts_B.unsqueeze(1), answer.ranked_BN, rank)
+        work = _Insertions.of(problems, torch.zeros_like(rank).scatter(1, numbers, rank))
         widths = work.widths_BS.flatten()
         entry = torch.arange(len(widths), device=widths.device).repeat_interleave(widths)
         within = torch.arange(len(entry), device=widths.device)
         within = within - (widths.cumsum(0) - widths)[entry]
-        problem, slot = entry // work.num_slots, entry % work.num_slots
+        problem, slot = entry // len(work.news_S), entry % len(work.news_S)
         # An entry is a comma if it is the first of a list, the comparison, and a label.
         within = within - work.begins_S[slot]
         places = work.places_BS.flatten()[entry]
@@ -226,45 +226,61 @@ class InsertionSortFormat(LabelsFormat):
         return place.masked_fill(nowhere, NO_PLACE), row.masked_fill(nowhere, NO_PLACE), new
 
 
+@dataclass(frozen=True)
 class _Insertions:
     """Which number is compared with which, and what lists come of it.
 
-    S slots: all entries of all lists, N (N + 1) / 2, one list after the other.
+    S slots: all entries of all lists, N (N + 1) / 2, one list after the other. Numbers count from 0.
     """
 
-    def __init__(self, problems: Problems, ranks_BN: Tensor) -> None:
+    news_S: Tensor
+    """int64, the number that is inserted."""
+    olds_BS: Tensor
+    """int64, the number of the list before that stands there; any where there is none."""
+    labels_BS: Tensor
+    """int64, the number that stands there now."""
+    begins_S: Tensor
+    """int64, 1 where a comma stands before."""
+    tops_BS: Tensor
+    """int64, the highest place of either number."""
+    places_BS: Tensor
+    """int64, how many places of theirs are compared."""
+    widths_BS: Tensor
+    """int64, tokens of each entry; 0 where a problem has fewer numbers."""
+
+    @staticmethod
+    def of(problems: Problems, ranks_BN: Tensor) -> "_Insertions":
+        """`ranks_BN`: where in the order each number comes."""
         batch, num_numbers = ranks_BN.shape
         device = ranks_BN.device
-        self.news_S, within_S = torch.tril_indices(num_numbers, num_numbers, device=device)
-        """The number that is inserted."""
-        self.num_slots = len(self.news_S)
-        self.begins_S = ((within_S == 0) & (self.news_S > 0)).long()
-        """1 where a comma stands before."""
-        before = (ranks_BN.unsqueeze(2) < ranks_BN.unsqueeze(1)).cumsum(dim=1)
-        order = torch.arange(num_numbers, device=device)
+        news_S, within_S = torch.tril_indices(num_numbers, num_numbers, device=device)
+        before_BNN = (ranks_BN.unsqueeze(2) < ranks_BN.unsqueeze(1)).cumsum(dim=1)
+        number = torch.arange(num_numbers, device=device)
         # Numbers that are not in a list yet go to a column of their own.
-        later = order > order.unsqueeze(1)
+        place_BNN = before_BNN.masked_fill(number > number.unsqueeze(1), num_numbers)
         lists = torch.zeros(batch, num_numbers, num_numbers + 1, dtype=torch.int64, device=device)
-        lists.scatter_(
-            2, before.masked_fill(later, num_numbers), order.expand(batch, num_numbers, -1)
-        )
-        self.labels_BS = lists[:, self.news_S, within_S]
-        self.olds_BS = lists[:, (self.news_S - 1).clamp(min=0), within_S]
-        """The number of the list before that stands there."""
-        inserted_BN = before.diagonal(dim1=1, dim2=2)
-        present_BS = self.news_S < problems.counts_B.unsqueeze(1)
-        compared_BS = (within_S < self.news_S) & (within_S <= inserted_BN[:, self.news_S])
-        compared_BS = compared_BS & present_BS
+        lists.scatter_(2, place_BNN, number.expand_as(place_BNN))
+        olds_BS = lists[:, (news_S - 1).clamp(min=0), within_S]
+        inserted_BN = before_BNN.diagonal(dim1=1, dim2=2)
+        present_BS = news_S < problems.counts_B.unsqueeze(1)
+        compared_BS = (within_S < news_S) & (within_S <= inserted_BN[:, news_S]) & present_BS
         lengths = problems.lengths_BN
-        self.tops_BS = torch.maximum(lengths.gather(1, self.olds_BS), lengths[:, self.news_S])
-        """The highest place of either number."""
-        self.places_BS = torch.zeros_like(self.tops_BS)
-        """How many places are compared."""
+        tops_BS = torch.maximum(lengths.gather(1, olds_BS), lengths[:, news_S])
         problem, slot = compared_BS.nonzero().unbind(dim=1)
         digits = problems.digits_BNW
-        differs = digits[problem, self.olds_BS[problem, slot]] != digits[problem, self.news_S[slot]]
-        places = torch.arange(1, digits.shape[2] + 1, device=device)
-        highest = (differs * places).amax(dim=1).clamp(min=1)
-        self.places_BS[problem, slot] = self.tops_BS[problem, slot] - highest + 1
-        self.widths_BS: Tensor = (self.begins_S + 2 * self.places_BS + 1) * present_BS
-        """Tokens of each entry."""
+        differ = digits[problem, olds_BS[problem, slot]] != digits[problem, news_S[slot]]
+        # Columns above the higher number are equal in both: 0.
+        equal_above = differ.flip(1).byte().argmax(dim=1)
+        highest = torch.where(differ.any(dim=1), digits.shape[2] - equal_above, 1)
+        places_BS = torch.zeros_like(tops_BS)
+        places_BS[problem, slot] = tops_BS[problem, slot] - highest + 1
+        begins_S = ((within_S == 0) & (news_S > 0)).long()
+        return _Insertions(
+            news_S=news_S,
+            olds_BS=olds_BS,
+            labels_BS=lists[:, news_S, within_S],
+            begins_S=begins_S,
+            tops_BS=tops_BS,
+            places_BS=places_BS,
+            widths_BS=(begins_S + 2 * places_BS + 1) * present_BS,
+        )
