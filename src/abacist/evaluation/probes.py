@@ -80,9 +80,8 @@ def all_probes(subject: Subject, on_progress: Progress) -> Section:
         except ProblemError as error:
             rows.append(Row(probe.name, probe.kind, probe.digits, None, note=str(error)))
         done += len(probe.problems)
-    for operation in task.operations:
-        commutes = operation in _COMMUTATIVE and isinstance(task, Arithmetic)
-        if commutes and task.config.max_operands == 2:
+    for operation in task.operations if isinstance(task, Arithmetic) else ():
+        if operation in _COMMUTATIVE and task.config.max_operands == 2:
             rows.append(_commuted(subject, judge, operation))
     return judge.section("Probes, whatever their split", rows)
 
