@@ -12,6 +12,7 @@ import torch
 from abacist.configuration import override
 from abacist.evaluation import certificate, reaches
 from abacist.evaluation.insertions import InsertionListing
+from abacist.formats.annotated import EVERYWHERE
 from abacist.formats.insertion_sort import InsertionSortFormat
 from abacist.recipes import find
 from abacist.runs.run import build_model, build_problems
@@ -34,24 +35,30 @@ def recipe(most: int):
 
 
 def seen_in(most: int, rows: list[list[int]]) -> Seen:
-    """What every query of these problems sees, and what follows: that of its row, place and step."""
+    """What every query of these problems sees, and what follows.
+
+    It sees itself, the first token, which is everywhere, and what stands in its row and place.
+    """
     task, format = setting(most)
     seen: Seen = set()
     for row in rows:
         problems = task.parse([",".join(map(str, row))])
         line = format.write(problems, task.answer(problems))
-        ids, *coordinates = (
+        ids, rows_T, places, steps = (
             tensor[0].tolist() for tensor in (line.ids, line.row, line.place, line.step)
         )
-        for target in line.target[0].nonzero()[:, 0].tolist():
+        first = line.target[0].tolist().index(True)
+        where = list(zip(rows_T, places, strict=True))
+        # The prompt stands in every step, and no two of its tokens in one row and place.
+        assert set(steps[:first]) == {EVERYWHERE}
+        assert steps[first:] == list(range(1, len(steps) - first + 1))
+        standing = {at: token for token, at in enumerate(where[:first]) if -1 not in at}
+        assert len(standing) == sum(-1 not in at for at in where[:first])
+        for target in range(first, len(ids)):
             query = target - 1
-            tokens = [
-                token
-                for token in range(target)
-                if token == query or all(c[token] in (c[query], -2) for c in coordinates)
-            ]
-            # What has no coordinate sees itself and the first token, which is everywhere.
-            assert all(c[query] != -1 for c in coordinates)
+            assert -1 not in where[query]
+            pointed_to = standing.get(where[query])
+            tokens = sorted({0, query} | ({pointed_to} - {None}))
             seen.add((tuple(ids[token] for token in tokens), ids[target]))
     return seen
 
@@ -80,20 +87,18 @@ def shown_by_their_problems(most: int) -> Seen:
     return seen_in(most, [list(row) for row in rows])
 
 
-@pytest.mark.parametrize("most", [2, 3, 4, 5])
-def test_all_sortings_of_few_short_numbers_show_what_is_listed_and_nothing_else(most):
+@pytest.mark.parametrize("most", [2, 3, 4])
+def test_all_sortings_of_few_short_numbers_show_nothing_that_is_not_listed(most):
     """Numbers of one and two digits, of which some begin with every digit."""
     numbers = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 21, 32, 43, 54, 65, 76, 87, 98, 99]
-    few = numbers if most < 4 else [0, 1, 9, 10] if most == 4 else [0, 1, 10]
+    few = numbers if most == 2 else [0, 1, 9, 10, 11, 90] if most == 3 else [0, 1, 10]
     counts = range(2, most + 1)
     rows = [list(row) for count in counts for row in product(few, repeat=count)]
     found = seen_in(most, rows)
     assert found <= listed_for(most)
-    if most < 4:
-        assert any(most > 2 for _ in found)
 
 
-@pytest.mark.parametrize("most", [2, 3, 4, 9, 52])
+@pytest.mark.parametrize("most", [2, 3, 4, 9])
 def test_everything_that_is_listed_is_shown_by_the_problem_made_from_it(most):
     """Together with the other tests: the listing holds all that can occur, and nothing else."""
     assert shown_by_their_problems(most) == listed_for(most)
@@ -103,10 +108,10 @@ def test_random_sortings_show_nothing_that_is_not_listed():
     chance = random.Random(0)
     rows = [
         [chance.randrange(10 ** chance.randint(1, most)) for _ in range(chance.randint(2, 52))]
-        for most in (1, 2, 3, 10) * 8
+        for most in (1, 2, 3, 10) * 3
     ]
     found = seen_in(52, rows)
-    assert len(found) > 2_500
+    assert len(found) > 1_000
     assert found <= listed_for(52)
 
 
@@ -142,7 +147,7 @@ def test_longer_and_more_numbers_show_no_further_pattern():
     for ids, skeletons in listing.long_lines():
         visibility = reaches.visibility_in(model, skeletons[0].line)
         assert ids.shape[1] > 100
-        for skeleton in skeletons[::7]:
+        for skeleton in skeletons[::40]:
             found = reaches.pattern_of(skeleton, visibility, skeleton.queries[0])
             assert found.key in known
 

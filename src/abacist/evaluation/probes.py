@@ -80,9 +80,9 @@ def all_probes(subject: Subject, on_progress: Progress) -> Section:
         except ProblemError as error:
             rows.append(Row(probe.name, probe.kind, probe.digits, None, note=str(error)))
         done += len(probe.problems)
-    for operation in task.operations if isinstance(task, Arithmetic) else ():
-        if operation in _COMMUTATIVE and task.config.max_operands == 2:
-            rows.append(_commuted(subject, judge, operation))
+    if isinstance(task, Arithmetic) and task.config.max_operands == 2:
+        commutative = [operation for operation in task.operations if operation in _COMMUTATIVE]
+        rows += [_commuted(subject, judge, operation) for operation in commutative]
     return judge.section("Probes, whatever their split", rows)
 
 
