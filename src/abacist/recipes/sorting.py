@@ -24,12 +24,15 @@ def sort() -> Recipe:
             positions=POSITIONS["pointer-relative"],
         ),
         training=TrainingConfig(
-            num_steps=700,
+            num_steps=600,
             batch_size=16,
-            learning_rate=5e-3,
+            learning_rate=1e-2,
             schedule="trapezoid",
             decay_steps=200,
-            curriculum=(Stage(num_steps=400, task=("max_numbers=10",)),),
+            curriculum=(
+                Stage(num_steps=300, task=("max_numbers=10",)),
+                Stage(num_steps=80, task=(f"min_numbers={MOST_LABELS}", "max_digits=1")),
+            ),
             validate_every=100,
             validation_problems=100,
         ),
