@@ -18,7 +18,13 @@ from abacist.recipes import find
 from abacist.runs.run import build_model, build_problems
 
 TINY = {"model.width": 8, "model.mlp_width": 8}
-FEW = {"sort": {"task.max_numbers": 6, "training.curriculum": ()}}
+FEW = {
+    "sort": {
+        "task.max_numbers": 6,
+        "training.curriculum": (),
+        "training.decay_steps": None,
+    }
+}
 """Numbers enough for every pattern; lines of 52 that a model writes at random are long."""
 
 
