@@ -13,8 +13,7 @@ def sort() -> Recipe:
     """Sorts up to 52 numbers of any length, after training on numbers of at most 3 digits.
 
     Cost: 15,032 parameters, about 3 minutes of training on a core of its own.
-    Promise: none yet; every trial of similar settings was right on all or all but few validation problems, and
-    none was certified.
+    Promise: one seed so far, and that is certified for every length.
 
     Each token is a function of itself and of the one that it points to (formats/insertion_sort.py), so
     neither length nor order is an obstacle. What is rare is the last label behind another, which takes the
