@@ -15,7 +15,7 @@ test: .venv-test/installed
 	.venv-test/bin/ruff format --check .
 	.venv-test/bin/ruff check .
 	.venv-test/bin/mypy
-	.venv-test/bin/pytest
+	.venv-test/bin/pytest --numprocesses auto --dist loadfile
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

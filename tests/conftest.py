@@ -1,5 +1,6 @@
 """Runs that many tests share. Training happens once a session, in a temporary directory."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,10 @@ import torch
 
 import abacist
 from abacist.runs.run import Run
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Tests run side by side, a worker for each core, so each has one thread.
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)

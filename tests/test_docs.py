@@ -200,7 +200,12 @@ def test_every_suite_has_its_row():
     text = (ROOT / "docs" / "scoring.md").read_text()
     assert re.findall(r"^\| `(\w+)` \| .+ \|$", text, flags=re.MULTILINE) == list(SUITES)
     for option in re.findall(r"--([a-z][a-z-]+)", text):
-        assert option.replace("-", "_") in RANGES or option in ("suite", "help", "out"), option
+        assert option.replace("-", "_") in RANGES or option in (
+            "suite",
+            "help",
+            "out",
+            "threads",
+        ), option
 
 
 def test_the_failure_shown_has_the_keys_of_real_ones():
@@ -228,19 +233,56 @@ def test_the_page_on_looking_speaks_python_that_runs(untrained, monkeypatch):
     assert names["seen"].weight.axes == ("depth", "head", "field", "difference")
 
 
+HOW_IT_ADDS = (ROOT / "docs" / "how-it-adds.md").read_text()
+
+
+def record_of(name: str):
+    return json.loads((ROOT / "results" / f"{name}.json").read_text())
+
+
 def test_figures_on_how_it_adds_are_those_of_the_committed_record():
-    specification = importlib.util.spec_from_file_location(
-        "how_it_adds", ROOT / "benchmarks" / "how_it_adds.py"
-    )
-    benchmark = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(benchmark)
-    document = benchmark.DOCUMENT.read_text()
-    assert benchmark.with_tables(document) == document
-    assert "| head 0 |" in document
+    assert benchmark("how_it_adds").with_tables(HOW_IT_ADDS) == HOW_IT_ADDS
+    assert "| head 0 |" in HOW_IT_ADDS
+    assert "| what all heads bring |" in HOW_IT_ADDS
+
+
+def test_the_reach_that_is_drawn_holds_the_same_tokens_in_both_sums():
+    record = record_of("how-it-adds")
+    held = {tuple(told["tokens"][token] for token in told["reach"]) for told in record["reach"]}
+    assert held == {("<start>", "6", "4", "7", "0", "4")}
+    found = record["elsewhere"]
+    low, high = found["places"]
+    assert f"In {found['n']:,} other sums" in HOW_IT_ADDS
+    assert f"at places from {low} to {high} " in HOW_IT_ADDS
+    assert f"by at most {found['largest difference']:.0e}," in HOW_IT_ADDS
+    proof = record["certificate"]
+    assert (proof["certified"], proof["neighbourhoods"], proof["wrong"]) == (True, 24_518, 0)
+    assert f"by {proof['smallest_margin']:.2f} logits" in HOW_IT_ADDS
+    assert f"a rounding of {proof['rounding_error']:.5f}" in HOW_IT_ADDS
+
+
+def test_learned_places_break_where_one_head_loses_its_column():
+    for seed in record_of("how-it-adds-learned")["seeds"]:
+        lengths = {row["digits"]: row["exact match"]["value"] for row in seed["lengths"]}
+        assert lengths[10] > 0.9
+        assert lengths[11] == lengths[12] == 0
+        right = {row["patched"]: row["right"]["value"] for row in seed["transplants"]}
+        heads = sorted((right[f"what head {head} brings"], head) for head in range(4))
+        assert heads[-1][0] > 0.59
+        assert heads[-2][0] < 0.05
+        shares = seed["columns"]["next"][heads[-1][1]]
+        assert sum(shares[:9]) / 9 > 0.5
+        assert max(shares[9:]) < 0.2
+        assert right["what all heads bring"] > 0.77
+        assert right["the token's own embedding"] < 0.04
+    assert f"{seed['parameters']:,} parameters" in HOW_IT_ADDS
+    told = record_of("how-it-adds")["columns"]
+    for head in (*told["next"], *told["own"]):
+        assert max(head[-2:]) - min(head[2:9]) < 0.08, "differences know no end of training"
 
 
 def test_head_0_of_the_record_carries_and_the_others_do_not():
-    record = json.loads((ROOT / "results" / "how-it-adds.json").read_text())
+    record = record_of("how-it-adds")
     off_by_one = {row["component"]: row["off by one"]["interval"] for row in record["errors"]}
     moved = {row["patched"]: row["more than half"]["interval"] for row in record["patching"]}
     assert off_by_one["head 0"][0] > 0.95
@@ -251,8 +293,7 @@ def test_head_0_of_the_record_carries_and_the_others_do_not():
 
 
 def test_what_is_told_of_the_other_seed_is_in_its_record():
-    record = json.loads((ROOT / "results" / "how-it-adds-seed-1.json").read_text())
-    text = (ROOT / "docs" / "how-it-adds.md").read_text()
+    record, text = record_of("how-it-adds-seed-1"), HOW_IT_ADDS
     effect = {row["patched"]: row["mean"] for row in record["patching"]}
     others = max(effect[f"head {head}"] for head in (1, 2, 3))
     assert f"mean effect {effect['head 0']:.2f}\nagainst at most {others:.2f}" in text

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 import subprocess
 import sys
 
@@ -55,6 +56,16 @@ def test_train_help_explains_every_setting(run):
     out = run("train", "add", "--help")[1]
     assert "--model.width 32\n      Width of the residual stream." in out
     assert "--model.positions.0.window 0,1" in out
+
+
+def test_train_ends_with_commands_that_work(run, quick_settings, tmp_path):
+    arguments = ["--out", str(tmp_path / "run"), "--threads", "1", *_settings(quick_settings)]
+    _, out, _ = run("train", *arguments, "--train-only")
+    typed = [shlex.split(line) for line in out.partition("Next:\n")[2].splitlines()]
+    assert [words[1] for words in typed] == ["solve", "look", "report", "prove", "score"]
+    for words in typed[:3]:
+        code, _, err = run(*words[1:])
+        assert (code < 2, err) == (True, "")
 
 
 def test_solve_prints_a_line_a_problem(run, certified):

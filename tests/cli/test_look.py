@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from xml.etree import ElementTree
 
 import pytest
 from PIL import Image
@@ -69,6 +70,19 @@ def test_every_lens_is_shown_told_and_drawn(run, trained, tmp_path, name):
     assert list(told["lenses"]) == [name]
 
 
+@pytest.mark.parametrize("name", ["attention", "ablation", "embeddings"])
+def test_vectors_hold_text_and_come_out_the_same_every_time(run, trained, tmp_path, name):
+    pictures = [tmp_path / "one.svg", tmp_path / "two.svg"]
+    for picture in pictures:
+        arguments = ["458+67", "--lens", name, "--num-problems", "20", "--out", str(picture)]
+        assert run("look", trained["plain"], *arguments)[0] == 0
+    one, two = (picture.read_text() for picture in pictures)
+    assert one == two
+    assert ElementTree.fromstring(one).tag == "{http://www.w3.org/2000/svg}svg"
+    assert "<text" in one
+    assert "<dc:date>" not in one
+
+
 def test_every_lens_has_its_picture():
     assert list(FIGURES) == list(LENSES)
 
@@ -125,7 +139,11 @@ MISTAKES = {
     ),
     "unreadable other": (["12+34", "--with", "ten"], "it is no sum of whole numbers"),
     "picture of many": (["12+34", "--out", "seen.png"], "holds the picture of one lens"),
-    "other picture": (["12+34", "--out", "seen.svg"], "a directory or a .png file, got seen.svg"),
+    "vectors of many": (["12+34", "--out", "seen.svg"], "holds the picture of one lens"),
+    "other picture": (
+        ["12+34", "--out", "seen.pdf"],
+        "a directory, a .png or a .svg file, got seen.pdf. Try --out seen.svg.",
+    ),
     "few problems": (["12+34", "--num-problems", "0"], "whole number from 4 to 100,000, got '0'"),
     "unknown option": (["12+34", "--lense", "all"], "did you mean '--lens'"),
 }

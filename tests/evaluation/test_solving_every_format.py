@@ -92,7 +92,21 @@ def test_lines_of_one_shape_are_judged_alike_whether_they_share_coordinates_or_n
     judged = []
     for fewest in (2, 1_000):
         monkeypatch.setattr(module, "FEWEST_ALIKE", fewest)
+        monkeypatch.setattr(module, "FEWEST_OF_ONE_LAYOUT", fewest)
         judged.append(exact_match(model, task, format, many).margins)
     alike, others = module.lines_alike(format, many)
     assert sum(map(len, alike)) + len(others) == len(many)
     torch.testing.assert_close(judged[0], judged[1], rtol=1e-4, atol=1e-5)
+
+
+def test_lines_of_free_layout_are_put_together_by_their_coordinates(setting, monkeypatch):
+    task, format, problems, _ = setting
+    monkeypatch.setattr(module, "FEWEST_OF_ONE_LAYOUT", 2)
+    many = problems[torch.arange(len(problems)).repeat(2)]
+    lines = format.write(many, task.answer(many), torch.Generator().manual_seed(0))
+    alike, others = module.lines_of_one_layout(lines)
+    assert sorted(torch.cat([*alike, others]).tolist()) == list(range(len(many)))
+    for rows in alike:
+        assert len(rows) >= 2
+        for tensor in (lines.place, lines.row, lines.step, lines.lengths.unsqueeze(1)):
+            assert tensor is None or bool((tensor[rows] == tensor[rows[:1]]).all())

@@ -29,7 +29,7 @@ def random_specimen():
         history=None,
         **model,
     ):
-        config = TASKS[task] if task else ArithmeticConfig(max_digits=3)
+        config = TASKS[task] if isinstance(task, str) else task or ArithmeticConfig(max_digits=3)
         written = build_format(FORMATS[format], config)
         schemes = POSITIONS[positions] if isinstance(positions, str) else positions
         sizes = {"width": 12, "num_heads": 2, "mlp_width": 20, "positions": schemes}

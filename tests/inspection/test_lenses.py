@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from abacist.errors import ConfigurationError, ProblemError
-from abacist.evaluation.exact_match import exact_match
+from abacist.evaluation.exact_match import exact_match, line_lengths
 from abacist.formats.annotated import EVERYWHERE, Field
 from abacist.inspection import ablation, carry_probe, embeddings, patching
 from abacist.inspection.attention import attention
@@ -24,6 +24,7 @@ from abacist.inspection.place_attention import DIFFERENCES, WIDEST, place_attent
 from abacist.inspection.recurrences import recurrences
 from abacist.intervals import Proportion
 from abacist.models.teacher_forcing import teacher_forced
+from abacist.tasks.config import ArithmeticConfig
 
 KINDS = {
     "default": {},
@@ -37,6 +38,33 @@ KINDS = {
     "looped, sublayers": {"recurrences": 2, "injection": "sublayers", "norm_order": "post"},
     "published Abacus": {"embedding_norm": True, "final_mlp": True, "positions": "abacus"},
     "encoder": {"direction": "both", "format": "parallel", "positions": "gpt2"},
+    "running sums": {
+        "task": "add-many",
+        "format": "running-sums",
+        "positions": "place-row-relative",
+        "problem": "48+67+105",
+    },
+    "differences": {"task": "subtract", "format": "complement", "problem": "458-167"},
+    "three at once": {
+        "task": ArithmeticConfig(min_operands=3, max_operands=3, max_digits=2),
+        "problem": "48+67+15",
+    },
+}
+NO_CARRIES = {
+    "products": {
+        "task": "multiply",
+        "format": "long-multiplication",
+        "positions": "cell-relative",
+        "problem": "23*45",
+    },
+    "quotients": {
+        "task": "divide",
+        "format": "non-restoring-division",
+        "positions": "row-place-step-relative",
+        "problem": "97//8",
+    },
+    "all at once": {"task": "multiply", "positions": "nope", "problem": "12*34"},
+    "sorting": {"task": "sort", "format": "labels", "positions": "gpt2", "problem": "a:821,b:9"},
 }
 
 
@@ -56,6 +84,17 @@ def test_every_lens_that_has_a_use_tells_json(specimen):
     for name, lens in chosen(["all"], specimen).items():
         told = json.loads(json.dumps(lens.look(specimen).to_json(), allow_nan=False))
         assert told, name
+
+
+@pytest.mark.parametrize("kind", NO_CARRIES)
+def test_lenses_look_at_what_has_no_carries_too(random_specimen, kind):
+    specimen = random_specimen(**NO_CARRIES[kind])
+    lenses = chosen(["all"], specimen)
+    assert set(LENSES) - set(lenses) == {"recurrences", "evolution", "patching", "carry-probe"}
+    for name, lens in lenses.items():
+        told = json.loads(json.dumps(lens.look(specimen).to_json(), allow_nan=False))
+        assert told, name
+    assert first_mistake(specimen).carry_chain is None
 
 
 def test_next_tokens_are_the_largest_probabilities(specimen, logits):
@@ -239,7 +278,14 @@ def test_the_partner_made_differs_in_one_digit_and_one_carry(random_specimen, pr
     task, partner = specimen.subject.task, patching.make_partner(specimen)
     (text,) = task.expressions(partner)
     assert sum(a != b for a, b in zip(text, problem, strict=True)) == 1
-    assert int((carries(task, partner) != carries(task, specimen.problem)).sum()) == 1
+    assert (
+        int(
+            (
+                carries(specimen.subject, partner) != carries(specimen.subject, specimen.problem)
+            ).sum()
+        )
+        == 1
+    )
     found = patching.patching(specimen)
     assert found.partner == text
     assert found.right != found.partner_right
@@ -247,7 +293,19 @@ def test_the_partner_made_differs_in_one_digit_and_one_carry(random_specimen, pr
 
 def test_carries_are_those_of_integers(random_specimen):
     specimen = random_specimen("987+55")
-    assert carries(specimen.subject.task, specimen.problem).tolist() == [[0, 1, 1, 1]]
+    assert carries(specimen.subject, specimen.problem).tolist() == [[0, 1, 1, 1]]
+
+
+def test_carries_of_running_sums_are_those_of_the_last_addition(random_specimen):
+    specimen = random_specimen(**KINDS["running sums"])
+    problems = specimen.subject.task.parse(["48+67+105", "95+5", "1+2+999"])
+    found = carries(specimen.subject, problems)[:, :4].tolist()
+    assert found == [[0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 1, 1]]
+    partner = patching.make_partner(specimen)
+    (text,) = specimen.subject.task.expressions(partner)
+    assert sum(a != b for a, b in zip(text, "48+67+105", strict=True)) == 1
+    changed = carries(specimen.subject, partner) != carries(specimen.subject, specimen.problem)
+    assert int(changed.sum()) == 1
 
 
 def test_a_probe_is_the_direct_solution_of_its_equations():
@@ -358,7 +416,7 @@ def test_wrong_answers_of_whole_samples_are_told_with_their_number(random_specim
 REFUSALS = {
     "recurrences": ({}, "runs its layers once"),
     "evolution": ({}, "no copies of the embeddings were kept"),
-    "carry-probe": ({"task": "multiply", "problem": "12*34"}, "sums of a fixed number"),
+    "carry-probe": ({"task": "multiply", "problem": "12*34"}, "a task of sums only"),
     "patching": ({"task": "multiply", "problem": "12*34"}, "behind --with"),
     "attnetion": ({}, "did you mean 'attention'"),
 }
@@ -396,6 +454,19 @@ def test_a_partner_whose_difference_is_out_of_reach_is_refused(random_specimen):
 def test_a_problem_without_a_partner_asks_for_one(random_specimen):
     with pytest.raises(ProblemError, match="no single digit of 1\\+1 can be changed"):
         patching.patching(random_specimen("1+1"))
+
+
+def test_means_leave_out_lines_too_long(random_specimen, monkeypatch):
+    specimen = random_specimen()
+    lengths = line_lengths(specimen.subject.format, specimen.sample)
+    limit = int(lengths.median())
+    monkeypatch.setattr("abacist.inspection.specimen.LONGEST_LINE", limit)
+    del specimen.__dict__["sample"]
+    assert len(specimen.sample) == int((lengths <= limit).sum()) < len(lengths)
+    monkeypatch.setattr("abacist.inspection.specimen.LONGEST_LINE", 1)
+    del specimen.__dict__["sample"]
+    with pytest.raises(ProblemError, match="no line of 30 test problems has 1 tokens or fewer"):
+        _ = specimen.sample
 
 
 def test_lines_too_long_to_look_into_are_refused(random_specimen):

@@ -18,6 +18,7 @@ from abacist.cli import main
 from abacist.errors import RunError
 from abacist.evaluation.scorecard import SUITES, chosen
 from abacist.evaluation.suite import Subject
+from abacist.inspection.place_attention import place_attention
 from abacist.reports import records, run_report
 from abacist.reports.html import MAX_BYTES
 from abacist.runs.directory import RunDirectory
@@ -50,6 +51,7 @@ def trained_once(tmp_path_factory, quick_settings):
         run = abacist.train("add", out=folder / kind, settings=settings, threads=1)
         run.score(["all"], num_problems=10, grid_size=4, grid_problems=5, budget=40, longest=20)
         run.prove()
+        run.keep_attention()
         runs[kind] = run
     return runs
 
@@ -133,6 +135,8 @@ def test_pictures_of_what_was_recorded(trained_once):
         "Accuracy of single answer tokens by place",
         "Exact match for every pair of operand lengths up to 4 digits",
         "Embeddings of 0 to 9 at steps 0, 8, 16, 24",
+        "Embeddings of 0 to 9, moving from step 0 to step 24",
+        "Mean attention by difference of place",
     ):
         assert told in labels
 
@@ -142,6 +146,65 @@ def test_residues_are_drawn_each_as_one_symbol(tmp_path, quick_settings):
     del settings["task.max_digits"]
     run = abacist.train("add", out=tmp_path / "run", settings=settings, threads=1)
     assert "Embeddings of 0 to 52 at steps 0, 12, 24" in str(page_of(run.directory).all("svg"))
+
+
+def test_the_attention_drawn_and_told_is_that_of_the_lens(trained_once, kind):
+    run = trained_once[kind]
+    seen = place_attention(run.look(run.task.example))
+    page = page_of(run.directory)
+    (label,) = (
+        svg["aria-label"] for svg in page.all("svg") if "Mean attention" in svg["aria-label"]
+    )
+    by_difference = seen.weight.values.sum(axis=2).reshape(-1, len(seen.differences))
+    for head, shares in enumerate(by_difference):
+        name = f"{head // 2}.{head % 2}" if len(by_difference) > 2 else str(head)
+        assert f"head {name} mostly {seen.differences[shares.argmax()]}" in label
+    assert f"{seen.num_tokens:,} answer tokens of {seen.num_problems:,} test problems" in page.text
+    for name, shares in zip(seen.fields, seen.weight.values.max(axis=(0, 1)), strict=True):
+        assert (f"{name} " in page.text) or shares.max() < 0.005
+
+
+def test_embeddings_move_to_where_they_are_drawn_standing(decoder):
+    page = page_of(decoder)
+    ends = {
+        attributes["class"].split()[1]: attributes["transform"]
+        for attributes in page.all("text")
+        if attributes.get("class", "").startswith("moves p")
+    }
+    assert len(ends) == 10
+    for name, end in ends.items():
+        frames = page.styles.partition(f"@keyframes {name}{{")[2].partition("}}")[0]
+        *_, x, y = re.findall(r"-?[\d.]+(?=px)", frames)
+        assert end == f"translate({x} {y})"
+        assert frames.count("translate") == 5, "at 0, 8, 16 and 24 steps, and standing still"
+    shown = [a["class"] for a in page.all("text") if "when" in a.get("class", "")]
+    assert [kind.endswith("last") for kind in shown] == [False, False, False, True]
+
+
+def test_nothing_moves_on_paper_or_for_those_who_want_no_motion(decoder):
+    styles = page_of(decoder).styles
+    start = styles.index("@media screen and (prefers-reduced-motion: no-preference) {")
+    wanted = styles[start : styles.index("\n}", start)]
+    assert "animation-duration" in wanted
+    assert "animation-duration" not in styles.replace(wanted, "")
+    assert ".hold:checked ~ figure .moves { animation-play-state: paused; }" in wanted
+
+
+def test_the_command_looks_once_at_what_heads_attend_to(decoder, capsys):
+    decoder.attention.unlink()
+    assert main(["report", str(decoder.path)]) == 0
+    assert "Left out" not in capsys.readouterr().out
+    assert (2, "Attention by place") in Page(decoder.report.read_text()).headings
+    assert decoder.attention in decoder.verdicts
+
+
+def test_a_run_whose_weights_are_damaged_is_reported_without_them(decoder, capsys):
+    decoder.attention.unlink()
+    for weights in decoder.checkpoints.glob("*/model.safetensors"):
+        weights.write_bytes(b"nonsense")
+    assert main(["report", str(decoder.path)]) == 0
+    assert "Left out: attention by place: " in capsys.readouterr().out
+    assert "Attention by place" not in decoder.report.read_text()
 
 
 def test_the_command_that_repeats_a_run_makes_the_same_recipe(trained_once, kind, tmp_path):
@@ -225,6 +288,13 @@ def test_nothing_is_missing_where_all_was_done(trained_once):
         ("scorecard", '{"sections": 3}', "scorecard.json is damaged"),
         ("certificate", "[]", "certificate.json is damaged and left out. Type abacist prove"),
         ("certificate", "{}", "certificate.json is damaged"),
+        ("attention", "{}", "attention.json is damaged and left out. Delete it, and type abacist"),
+        (
+            "attention",
+            '{"fields": ["a"], "differences": ["0"], "weight": {"values": [[[[0.5]]]]}, '
+            '"num_problems": 1, "num_tokens": 1}',
+            "attention.json is damaged",
+        ),
         ("failures", '{"suite": "lengths"}\nnonsense\n', "2 damaged lines of"),
         ("metrics", "nonsense\n", "metrics.jsonl is damaged from line 1 on"),
         ("metrics", '{"step": 1}\n', "metrics.jsonl is damaged from line 1 on"),

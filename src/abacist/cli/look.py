@@ -62,32 +62,37 @@ def run(arguments: list[str]) -> int:
 
 def _looked(specimen: "Specimen", names: list[str]) -> tuple[dict[str, "Finding"], list[str]]:
     """What was seen by lens; of `all`, also why some had no use."""
+    from abacist.cli.progress import Ticker
     from abacist.inspection.lens import LENSES, chosen
 
-    if names != ["all"]:
-        return {name: lens.look(specimen) for name, lens in chosen(names, specimen).items()}, []
+    lenses = LENSES if names == ["all"] else chosen(names, specimen)
     found: dict[str, Finding] = {}
     notes = []
-    for name, lens in LENSES.items():
-        obstacle = lens.obstacle(specimen)
-        if obstacle is None:
+    with Ticker("looking") as ticker:
+        for number, (name, lens) in enumerate(lenses.items()):
+            ticker.update(number, len(lenses), name)
+            obstacle = lens.obstacle(specimen)
             try:
-                found[name] = lens.look(specimen)
+                if obstacle is None:
+                    found[name] = lens.look(specimen)
             except UserError as error:
+                if names != ["all"]:
+                    raise
                 obstacle = str(error)
-        if obstacle is not None:
-            notes.append(f"{name}: {obstacle}")
+            if obstacle is not None:
+                notes.append(f"{name}: {obstacle}")
     return found, notes
 
 
 def _targets(out: str | None, names: list[str]) -> dict[str, Path]:
     """Where the picture of each lens goes: one file for one lens, or a directory."""
     from abacist.inspection.lens import LENSES
+    from abacist.reports.figures import ENDINGS
 
     if out is None:
         return {}
     path = Path(out)
-    if path.suffix == ".png" and not path.is_dir():
+    if path.suffix in ENDINGS and not path.is_dir():
         if len(names) > 1 or names == ["all"]:
             raise UserError(
                 f"--out {out} holds the picture of one lens, and {','.join(names)} are several. "
@@ -96,8 +101,8 @@ def _targets(out: str | None, names: list[str]) -> dict[str, Path]:
         return {names[0]: path}
     if path.suffix and not path.is_dir():
         raise UserError(
-            f"--out must be a directory or a .png file, got {out}. "
-            f"Try --out {path.with_suffix('.png')}."
+            f"--out must be a directory, a .png or a .svg file, got {out}. "
+            f"Try --out {path.with_suffix('.svg')}."
         )
     return {name: path / f"{name}.png" for name in (LENSES if names == ["all"] else names)}
 
@@ -128,7 +133,9 @@ def _parser() -> Parser:
         help="test problems that averages, ablations and probes are made of (default: 200)",
     )
     parser.add_argument(
-        "--out", metavar="FILE.png|DIR", help="draw a picture of every lens, here or in here"
+        "--out",
+        metavar="FILE|DIR",
+        help="draw a picture: a .png or .svg file for one lens, or a directory for all",
     )
     parser.add_json()
     return parser

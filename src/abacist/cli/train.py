@@ -319,5 +319,7 @@ def _announce(as_json: bool, trained: "Run", results: dict[str, object]) -> None
         print(f"Exact match by length, drawn: {path}/{trained.directory.lengths_picture.name}")
     print("Next:")
     print("  " + show.command("solve", path, trained.task.example))
+    print("  " + show.command("look", path, trained.task.example))
+    print("  " + show.command("report", path))
     print("  " + show.command("prove", path))
     print("  " + show.command("score", path, "--num-problems", "10000"))

@@ -1,6 +1,6 @@
 """Exact match: the whole answer is right, to the last digit and the end token."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -23,6 +23,12 @@ TOKENS_PER_ALIKE_BATCH = 12_288
 
 FEWEST_ALIKE = 32
 """So many problems of one shape are put through a model on their own."""
+
+FEWEST_OF_ONE_LAYOUT = 4
+"""The same for lines of free layout, each of which costs ten times as much among others."""
+
+TOKENS_PER_WRITING = 1 << 22
+"""Tokens of lines of free layout written at once, to find those that are laid out alike."""
 
 LONGEST_LINE = 4_000_000
 """Tokens of the longest line that is put through a model."""
@@ -69,19 +75,42 @@ def passes(model: Transformer, task: Task, format: Format, problems: Problems) -
     enough of it: then one row of coordinates serves a batch, and attention is a third faster.
     """
     sizes = line_lengths(format, problems)
+    if format.layout == "free":
+        yield from _passes_by_layout(model, task, format, problems, sizes)
+        return
     quadratic = not model.is_windowed
     alike, others = lines_alike(format, problems)
-    batches = [
-        (batch, True)
-        for rows in alike
-        for batch in _evenly(rows, _lines_at_once(int(sizes[rows[0]]), quadratic))
-    ]
-    batches += [(others[batch], False) for batch in batches_by_length(sizes[others], quadratic)]
-    for rows, equal_lengths in batches:
+    for rows, equal_lengths in _batches(alike, others, sizes, quadratic):
         chosen = problems[rows]
         lines = format.write(chosen, task.answer(chosen))
         forced = teacher_forced(model, lines, equal_lengths=equal_lengths)
         yield Pass(rows, lines, forced.cpu())
+
+
+def _passes_by_layout(
+    model: Transformer, task: Task, format: Format, problems: Problems, sizes: Tensor
+) -> Iterator[Pass]:
+    """The same where a line's layout is known only when it is written: a quotient makes its rows."""
+    for rows in batches_by_length(sizes, largest=len(sizes), tokens=TOKENS_PER_WRITING):
+        chosen = problems[rows]
+        lines = format.write(chosen, task.answer(chosen))
+        lengths = lines.lengths
+        alike, others = lines_of_one_layout(lines)
+        for part, equal_lengths in _batches(alike, others, lengths, not model.is_windowed):
+            batch = lines[part][:, : int(lengths[part].max())]
+            forced = teacher_forced(model, batch, equal_lengths=equal_lengths)
+            yield Pass(rows[part], batch, forced.cpu())
+
+
+def _batches(
+    alike: list[Tensor], others: Tensor, sizes: Tensor, quadratic: bool
+) -> Iterator[tuple[Tensor, bool]]:
+    """Row numbers of every batch, and whether its lines share their coordinates."""
+    for rows in alike:
+        for batch in _evenly(rows, _lines_at_once(int(sizes[rows[0]]), quadratic)):
+            yield batch, True
+    for batch in batches_by_length(sizes[others], quadratic):
+        yield others[batch], False
 
 
 def exact_match(
@@ -116,9 +145,32 @@ def lines_alike(format: Format, problems: Problems) -> tuple[list[Tensor], Tenso
     _, shape, counts = torch.unique(shapes, dim=0, return_inverse=True, return_counts=True)
     order = shape.argsort(stable=True)
     grouped = torch.split(order, counts.tolist())
-    large = [rows for rows in grouped if len(rows) >= FEWEST_ALIKE]
-    small = [rows for rows in grouped if len(rows) < FEWEST_ALIKE]
-    return large, torch.cat([everything[:0], *small])
+    return _large_and_others(grouped, FEWEST_ALIKE)
+
+
+def lines_of_one_layout(lines: AnnotatedTokens) -> tuple[list[Tensor], Tensor]:
+    """Row numbers of lines that share their coordinates, group by group, and of all others."""
+    generator = torch.Generator().manual_seed(0)
+    coordinates = [t for t in (lines.place, lines.row, lines.step) if t is not None]
+    keys = lines.lengths
+    for tensor in coordinates:
+        # Sums of 63-bit weights: that two layouts have the same is not to be expected.
+        weights = torch.randint(2**62, (tensor.shape[1],), generator=generator)
+        keys = keys + (tensor * weights).sum(dim=1)
+    _, layout, counts = torch.unique(keys, return_inverse=True, return_counts=True)
+    grouped = torch.split(layout.argsort(stable=True), counts.tolist())
+    alike, others = _large_and_others(grouped, FEWEST_OF_ONE_LAYOUT)
+    for rows in alike:
+        same = all(bool((tensor[rows] == tensor[rows[:1]]).all()) for tensor in coordinates)
+        assert same, "two layouts have the same key"
+    return alike, others
+
+
+def _large_and_others(grouped: Sequence[Tensor], fewest: int) -> tuple[list[Tensor], Tensor]:
+    """Groups of `fewest` rows and more, and the rows of all smaller ones."""
+    large = [rows for rows in grouped if len(rows) >= fewest]
+    small = [rows for rows in grouped if len(rows) < fewest]
+    return large, torch.cat([torch.zeros(0, dtype=torch.int64), *small])
 
 
 def _lines_at_once(length: int, quadratic: bool) -> int:
@@ -149,7 +201,10 @@ def line_lengths(format: Format, problems: Problems) -> Tensor:
 
 
 def batches_by_length(
-    lengths_B: Tensor, quadratic: bool = False, largest: int = 2_048
+    lengths_B: Tensor,
+    quadratic: bool = False,
+    largest: int = 2_048,
+    tokens: int = TOKENS_PER_BATCH,
 ) -> Iterator[Tensor]:
     """Row numbers of all lines, grouped so that lines of similar length stand together.
 
@@ -164,7 +219,7 @@ def batches_by_length(
         while (
             end < len(ordered)
             and end - begin < largest
-            and ordered[end] * (end - begin + 1) <= TOKENS_PER_BATCH
+            and ordered[end] * (end - begin + 1) <= tokens
             and not (quadratic and ordered[end] ** 2 * (end - begin + 1) > PAIRS_PER_BATCH)
         ):
             end += 1

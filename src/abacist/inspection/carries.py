@@ -1,26 +1,49 @@
-"""The carry into every column, for tasks that are worked from column to column."""
+"""The carry into every column of an answer, for tasks that are worked from column to column."""
 
 import torch
 from torch import Tensor
 
+from abacist.evaluation.suite import Subject
+from abacist.formats.running_sums import RunningSumsFormat
+from abacist.tasks import digits
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems
 from abacist.tasks.task import Task
 
 
 def has_carries(task: Task) -> bool:
-    """Whether a task carries from column to column: sums of a fixed number of operands."""
+    """Whether a task carries from column to column: sums, and differences with their borrows."""
     return isinstance(task, Arithmetic) and task.column_rule() is not None
 
 
-def carries(task: Task, problems: Problems) -> Tensor:
-    """int64 (B, W + 1): what is carried into each column, the units' first, for tasks with carries."""
+def carries(subject: Subject, problems: Problems) -> Tensor:
+    """int64 (B, W + 1): what is carried into each column, the units' first, for tasks with carries.
+
+    Where numbers are added one after the other, the answer is the last of these additions.
+    """
+    task = subject.task
     rule = task.column_rule() if isinstance(task, Arithmetic) else None
     if rule is None:
         raise ValueError("this task has no carries")
+    is_running = isinstance(subject.format, RunningSumsFormat)
+    columns_BNW = _last_addition(problems) if is_running else problems.digits_BNW
     state = torch.zeros(len(problems), dtype=torch.int64)
     found = [state]
-    for column in range(problems.digits_BNW.shape[2]):
-        _, state = rule.step(state, problems.digits_BNW[:, :, column].long())
+    for column in range(columns_BNW.shape[2]):
+        _, state = rule.step(state, columns_BNW[:, :, column].long())
         found.append(state)
     return torch.stack(found, dim=1)
+
+
+def _last_addition(problems: Problems) -> Tensor:
+    """uint8 (B, 2, W): the sum of all operands but the last, and the last."""
+    last_B = problems.counts_B - 1
+    total = torch.zeros_like(problems.digits_BNW[:, 0])
+    for position in range(problems.num_operands):
+        is_before = (position < last_B).unsqueeze(1)
+        addend = problems.digits_BNW[:, position] * is_before
+        wider = total.shape[1] - addend.shape[1]
+        total, _ = digits.add(total, torch.nn.functional.pad(addend, (0, wider)))
+    last = problems.digits_BNW[torch.arange(len(problems)), last_B]
+    wider = total.shape[1] - last.shape[1]
+    return torch.stack([total, torch.nn.functional.pad(last, (0, wider))], dim=1)

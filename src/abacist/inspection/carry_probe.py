@@ -48,7 +48,8 @@ def obstacle(specimen: Specimen) -> str | None:
     """Why there is no carry to look for."""
     if not has_carries(specimen.subject.task):
         return (
-            "a probe for the carry needs sums of a fixed number of operands. Try --lens logit-lens."
+            "a probe for the carry needs a task of sums only, or of differences only. "
+            "Try --lens logit-lens."
         )
     return None
 
@@ -56,7 +57,7 @@ def obstacle(specimen: Specimen) -> str | None:
 def carry_probe(specimen: Specimen) -> CarryProbe:
     """Probes at every stage, over all places and for each place in which both cases occur."""
     subject, problems = specimen.subject, specimen.sample
-    into = carries(subject.task, problems) > 0
+    into = carries(subject, problems) > 0
     features: dict[str, list[Tensor]] = {}
     bits, places, owners = [], [], []
     for rows, lines in batches(subject, problems):
@@ -67,7 +68,7 @@ def carry_probe(specimen: Specimen) -> CarryProbe:
             keep=lambda name: "hook_resid" in name,
         )
         place = lines.predicted_place
-        inside = lines.predicts & (place >= 1) & (place <= into.shape[1])
+        inside = lines.answers & (place >= 1) & (place <= into.shape[1])
         for stage, name in stages(cache).items():
             features.setdefault(stage, []).append(cache[name].cpu()[inside].double())
         owner = rows.unsqueeze(1).expand_as(place)[inside]

@@ -28,7 +28,8 @@ class FirstMistake(Finding):
     place: int | None
     """1 for units; None for a token that has none."""
     carry_chain: int | None
-    """Columns in a row with a carry into them, this one the last; None where the task has no carries."""
+    """Columns in a row with a carry into them, this one the last; None where nothing is carried: in
+    tasks without carries, and in work written before the answer."""
     margin: float
     """The right logit minus the rival's."""
     components: list[str]
@@ -43,7 +44,8 @@ def first_mistake(specimen: Specimen) -> FirstMistake:
     leads = parts.lead.values
     wrong = np.flatnonzero(leads <= 0)
     number = int(wrong[0]) if len(wrong) else int(leads.argmin())
-    place = int(specimen.lines.predicted_place[0, specimen.predicting[number]])
+    token = specimen.predicting[number]
+    place = int(specimen.lines.predicted_place[0, token])
     contribution = parts.contribution.values[:, number]
     order = contribution.argsort()
     return FirstMistake(
@@ -52,18 +54,20 @@ def first_mistake(specimen: Specimen) -> FirstMistake:
         right=parts.right[number],
         rival=parts.runner_up[number],
         place=place if place >= 1 else None,
-        carry_chain=_chain(specimen, place),
+        carry_chain=_chain(specimen, token),
         margin=float(leads[number]),
         components=[parts.components[i] for i in order.tolist()],
         contribution=array(torch.from_numpy(contribution[order]), "component"),
     )
 
 
-def _chain(specimen: Specimen, place: int) -> int | None:
-    """How many columns in a row, up to this place, receive a carry."""
-    if not has_carries(specimen.subject.task) or place < 1:
+def _chain(specimen: Specimen, token: int) -> int | None:
+    """How many columns of the answer in a row, up to the one that is predicted, receive a carry."""
+    place = int(specimen.lines.predicted_place[0, token])
+    is_answer = bool(specimen.lines.answers[0, token])
+    if not has_carries(specimen.subject.task) or not is_answer or place < 1:
         return None
-    into = (carries(specimen.subject.task, specimen.problem)[0] > 0).tolist()
+    into = (carries(specimen.subject, specimen.problem)[0] > 0).tolist()
     length = 0
     while place - 1 - length >= 0 and place - 1 - length < len(into) and into[place - 1 - length]:
         length += 1

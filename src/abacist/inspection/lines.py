@@ -9,7 +9,7 @@ from torch import Tensor
 from abacist.errors import ProblemError
 from abacist.evaluation.exact_match import batches_by_length, line_lengths
 from abacist.evaluation.suite import Subject
-from abacist.formats.annotated import AnnotatedTokens
+from abacist.formats.annotated import AnnotatedTokens, Field
 from abacist.models.coordinates import Coordinates
 from abacist.models.teacher_forcing import IGNORED, Forced, coordinates_of
 from abacist.tasks.problems import Problems
@@ -29,11 +29,18 @@ class Lines:
     """int64 (B, T): the right token that each one predicts, IGNORED where none is asked for."""
     predicted_place: Tensor
     """int64 (B, T): the place of the token that each one predicts."""
+    predicted_field: Tensor
+    """uint8 (B, T): the field of the token that each one predicts."""
 
     @property
     def predicts(self) -> Tensor:
         """bool (B, T)"""
         return self.labels != IGNORED
+
+    @property
+    def answers(self) -> Tensor:
+        """bool (B, T): which tokens predict one of the answer, not of the work before it."""
+        return self.predicts & (self.predicted_field != Field.SCRATCH)
 
     def forced(self, logits_BTV: Tensor) -> Forced:
         """Predictions beside what they should be."""
@@ -56,9 +63,10 @@ def write_lines(subject: Subject, problems: Problems) -> Lines:
     place = whole.place.long()
     if not subject.model.is_causal:
         assert whole.labels is not None
-        return Lines(whole, torch.where(whole.target, whole.labels, IGNORED).long(), place)
+        labels = torch.where(whole.target, whole.labels, IGNORED).long()
+        return Lines(whole, labels, place, whole.field)
     labels = torch.where(whole.target, whole.ids, IGNORED).long()
-    return Lines(whole[:, :-1], labels[:, 1:], place[:, 1:])
+    return Lines(whole[:, :-1], labels[:, 1:], place[:, 1:], whole.field[:, 1:])
 
 
 def batches(subject: Subject, problems: Problems) -> Iterator[tuple[Tensor, Lines]]:

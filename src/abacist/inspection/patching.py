@@ -125,23 +125,23 @@ def patchable(model: Transformer) -> list[tuple[str, str, int | None]]:
 
 
 def make_partner(specimen: Specimen) -> Problems:
-    """The same problem with one digit changed so that one carry appears or disappears.
+    """The same problem with one digit changed so that one carry is another.
 
-    The lowest column is changed where that can be done without changing how long the answer is.
+    The lowest column is changed where that can be done without changing how long anything
+    written is.
     """
-    task, problem = specimen.subject.task, specimen.problem
-    own = carries(task, problem)
-    length = len(task.answer(problem).texts()[0])
+    subject, problem = specimen.subject, specimen.problem
+    own = carries(subject, problem)
     candidates = _one_digit_changed(problem)
-    changed = ((carries(task, candidates) > 0) != (own > 0)).sum(dim=1)
-    same_length = torch.tensor([len(text) == length for text in task.answer(candidates).texts()])
-    fitting = ((changed == 1) & same_length).nonzero().squeeze(1)
-    if not len(fitting):
-        raise ProblemError(
-            f"no single digit of {specimen.text} can be changed so that one carry changes and the "
-            "answer keeps its length. Type another problem of equal lengths behind --with."
-        )
-    return candidates[fitting[:1]]
+    changed = (carries(subject, candidates) != own).sum(dim=1)
+    for row in (changed == 1).nonzero().squeeze(1).tolist():
+        partner = candidates[row : row + 1]
+        if _are_alike(specimen.lines, write_lines(subject, partner)):
+            return partner
+    raise ProblemError(
+        f"no single digit of {specimen.text} can be changed so that one carry changes and the "
+        "answer keeps its length. Type another problem of equal lengths behind --with."
+    )
 
 
 def _one_digit_changed(problem: Problems) -> Problems:
@@ -166,21 +166,25 @@ def _one_digit_changed(problem: Problems) -> Problems:
 
 def _where_answers_differ(own: Lines, other: Lines, problem: str, partner: str) -> int:
     """The number of the token that predicts the highest place at which the right answers differ."""
-    alike = own.labels.shape == other.labels.shape and bool(
-        (own.tokens.field == other.tokens.field).all()
-        and (own.tokens.place == other.tokens.place).all()
-    )
-    if not alike:
+    if not _are_alike(own, other):
         raise ProblemError(
             f"{problem} and {partner} are not written alike, token by token. Type a problem behind "
             "--with whose operands and answer have the same lengths."
         )
-    differs = own.predicts & (own.labels != other.labels)
+    differs = own.answers & (own.labels != other.labels)
     if not bool(differs.any()):
         raise ProblemError(
             f"{problem} and {partner} have the same answer. Type another problem behind --with."
         )
     return int(torch.where(differs, own.predicted_place, -9)[0].argmax())
+
+
+def _are_alike(own: Lines, other: Lines) -> bool:
+    """Whether two lines have the same fields and places, token by token."""
+    return own.labels.shape == other.labels.shape and bool(
+        (own.tokens.field == other.tokens.field).all()
+        and (own.tokens.place == other.tokens.place).all()
+    )
 
 
 def _patch(partner_activation: Tensor, patched_BT: Tensor, head: int | None) -> Hook:

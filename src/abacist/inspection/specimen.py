@@ -6,9 +6,11 @@ from functools import cached_property
 
 from torch import Tensor
 
+from abacist.errors import ProblemError
+from abacist.evaluation.exact_match import line_lengths
 from abacist.evaluation.samples import as_in_training
 from abacist.evaluation.suite import Subject
-from abacist.inspection.lines import Lines, write_lines
+from abacist.inspection.lines import LONGEST_LINE, Lines, write_lines
 from abacist.tasks.problems import Problems
 
 
@@ -33,8 +35,18 @@ class Specimen:
 
     @cached_property
     def sample(self) -> Problems:
-        """Distinct test problems, distributed as those in training."""
-        return as_in_training(self.subject, self.num_problems, "look")
+        """Distinct test problems, distributed as those in training; lines too long are left out.
+
+        Raises `ProblemError` where none is left.
+        """
+        drawn = as_in_training(self.subject, self.num_problems, "look")
+        kept = drawn[line_lengths(self.subject.format, drawn) <= LONGEST_LINE]
+        if not len(kept):
+            raise ProblemError(
+                f"no line of {len(drawn)} test problems has {LONGEST_LINE} tokens or fewer, so there "
+                "is nothing to take means of. Try --lens next-tokens,attention with a short problem."
+            )
+        return kept
 
     @property
     def text(self) -> str:

@@ -7,6 +7,7 @@ from abacist.errors import ConfigurationError, nearest
 from abacist.recipes import (
     addition,
     division,
+    five_operations,
     multiplication,
     parallel,
     published,
@@ -27,6 +28,7 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
     "three-digit": three_digit.three_digit,
     "spaced": spaced.spaced,
     "parallel": parallel.parallel,
+    "five-operations": five_operations.five_operations,
     "three-digit-grokking": published.three_digit_grokking,
     "parallel-encoder": published.parallel_encoder,
     "parallel-encoder-torch": published.parallel_encoder_torch,

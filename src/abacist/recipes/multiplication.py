@@ -22,7 +22,7 @@ def multiply() -> Recipe:
     """
     return Recipe(
         name="multiply",
-        task=ArithmeticConfig(operations=("*",), max_digits=4, sampling="nines"),
+        task=ArithmeticConfig(operations=("*",), max_digits=6, sampling="nines"),
         format=FORMATS["long-multiplication"],
         split=SplitConfig(),
         model=ModelConfig(
@@ -31,6 +31,6 @@ def multiply() -> Recipe:
             mlp_width=256,
             positions=POSITIONS["cell-relative"],
         ),
-        training=TrainingConfig(num_steps=2_500, batch_size=256, learning_rate=5e-3),
+        training=TrainingConfig(num_steps=3_500, batch_size=128, learning_rate=5e-3),
         evaluation=EvaluationConfig(longest=20),
     )

@@ -179,6 +179,94 @@ def scatters(
     return _picture(title, marks, max(width, 230.0), rows * (side + 24) + 2)
 
 
+def shares(
+    title: str,
+    values: Sequence[Sequence[float]],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    label: str,
+) -> Markup:
+    """Shares 0 … 1 between names, each written into a square that is the darker the larger it is."""
+    wide, high, left, top = 52.0, 20.0, 62.0, 8.0
+    marks: list[Markup] = []
+    for number, (name, line) in enumerate(zip(rows, values, strict=True)):
+        y = top + number * high
+        marks.append(_text(left - 7, y + 14, name, "tick", "end"))
+        for column, value in enumerate(line):
+            x = left + column * wide
+            marks.append(
+                element(
+                    "rect", x=x, y=y, width=wide, height=high, class_="share",
+                    # Half the colour at most, so that what is written on it can be read.
+                    fill_opacity=f"{value / 2:.3f}",
+                )
+            )  # fmt: skip
+            if value >= 0.005:
+                marks.append(_text(x + wide / 2, y + 14, f"{100 * value:.0f}%", "value", "middle"))
+    below = top + len(rows) * high
+    for column, name in enumerate(columns):
+        middle = left + (column + 0.5) * wide
+        for line_number, word in enumerate(name.split()):
+            marks.append(_text(middle, below + 15 + 13 * line_number, word, "tick", "middle"))
+    width = max(float(_WIDTH), left + len(columns) * wide + 8)
+    marks.append(_text(left, below + 50, label, "label"))
+    return _picture(title, marks, width, below + 58)
+
+
+def moving(
+    title: str, frames: Mapping[str, Sequence[tuple[float, float]]], names: Sequence[str]
+) -> Markup:
+    """Named points that go from frame to frame, each leaving its path behind.
+
+    Only the style sheet moves them, so that nothing moves on paper or for those who asked for less
+    motion: there they stand where they end. A page holds at most one such picture.
+    """
+    side, top, edge = 340.0, 22.0, 16.0
+    reach = max((abs(v) for points in frames.values() for p in points for v in p), default=0.0)
+    scale = (side / 2 - edge) / (reach or 1.0)
+    tracks = [
+        [(side / 2 + scale * x, top + side / 2 - scale * y) for x, y in track]
+        for track in zip(*frames.values(), strict=True)
+    ]
+    marks = [_rectangle(0.5, top, side - 1, side, "frame")]
+    marks += [element("path", d=_path(track), class_="track") for track in tracks]
+    rules = []
+    for number, (track, name) in enumerate(zip(tracks, names, strict=True)):
+        kind = f"moves p{number} point c{0 if number % 2 == 0 else 1}"
+        marks.append(
+            element(
+                "text", name, x=0, y=3.5, class_=kind, text_anchor="middle",
+                transform=f"translate({track[-1][0]:.1f} {track[-1][1]:.1f})",
+            )
+        )  # fmt: skip
+        rules.append(f".p{number}{{animation-name:p{number}}}@keyframes p{number}{{")
+        rules += [
+            f"{_when(frame, len(track))}%{{transform:translate({x:.1f}px,{y:.1f}px)}}"
+            for frame, (x, y) in enumerate(track)
+        ]
+        rules.append(f"100%{{transform:translate({track[-1][0]:.1f}px,{track[-1][1]:.1f}px)}}}}")
+    for number, name in enumerate(frames):
+        is_last = number == len(frames) - 1
+        kind = f"moves when f{number} tick" + " last" * is_last
+        marks.append(_text(0, 14, name, kind))
+        # Shown from half-way before its time to half-way behind it.
+        begin = _when(max(0, number - 0.5), len(frames))
+        end = 100.0 if is_last else _when(number + 0.5, len(frames))
+        rules.append(
+            f".f{number}{{animation-name:f{number};animation-timing-function:step-end}}"
+            f"@keyframes f{number}{{0%{{opacity:{int(number == 0)}}}{begin}%{{opacity:1}}"
+            + f"{end}%{{opacity:0}}}}" * (not is_last)
+            + "100%{opacity:1}}" * is_last
+        )
+    style = element("style", Markup("".join(rules)))
+    return _picture(title, [style, *marks], side, top + side + 2)
+
+
+def _when(frame: float, count: int) -> float:
+    """When a frame is reached, in percent of a round, of which the last fifth stands still."""
+    return round(80 * frame / max(1, count - 1), 2)
+
+
 def _picture(title: str, marks: Sequence[Markup], width: float, height: float) -> Markup:
     return element(
         "svg",

@@ -12,6 +12,9 @@ from abacist.intervals import percent
 Row = Mapping[str, Any]
 """One row of `scorecard.json`."""
 
+ENDINGS = (".png", ".svg")
+"""Of files that pictures are drawn into."""
+
 # Told apart also without colour (Paul Tol's bright scheme, and a marker each).
 _STYLES = (("o", "#4477aa"), ("s", "#cc6677"), ("^", "#228833"), ("D", "#aa7733"), ("v", "#885599"))
 
@@ -30,7 +33,7 @@ def series_of(scorecard: Mapping[str, Any]) -> dict[str, list[Row]]:
 
 
 def draw_lengths(series: Mapping[str, Sequence[Row]], trained_digits: int, path: Path) -> None:
-    """Exact match by number of digits, a curve for each series, with 95 % intervals, as a PNG.
+    """Exact match by number of digits, a curve for each series, with 95 % intervals.
 
     `trained_digits` is the longest training operand.
     """
@@ -73,7 +76,7 @@ def draw_lengths(series: Mapping[str, Sequence[Row]], trained_digits: int, path:
 
 
 def draw_grid(details: Mapping[str, Any], path: Path) -> None:
-    """Exact match for every pair of operand lengths as a heat map, as a PNG; grey is not scored."""
+    """Exact match for every pair of operand lengths as a heat map; grey is not scored."""
     import numpy as np
 
     right, count = (np.array(details[name], dtype=float) for name in ("right", "count"))
@@ -133,7 +136,7 @@ def draw_training(records: Mapping[str, Sequence[Row]], path: Path) -> None:
 
 
 def draw_histograms(histograms: Mapping[str, Mapping[int, int]], path: Path) -> None:
-    """Counts side by side, a panel for each name, as a PNG."""
+    """Counts side by side, a panel for each name."""
     figure = new_figure((4 * len(histograms), 3.2))
     for number, (name, counts) in enumerate(histograms.items(), start=1):
         axes = figure.add_subplot(1, len(histograms), number)
@@ -157,7 +160,19 @@ def new_figure(size: tuple[float, float]) -> Any:
 
 
 def save(figure: Any, path: Path) -> None:
-    """Write a figure as a PNG."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150)
+    """Write a figure as PNG or SVG, by the file's ending.
+
+    Text in an SVG stays text, to be searched and read aloud; and what is drawn of the same record
+    is the same file, byte for byte.
+    """
+    import matplotlib
+
+    buffer, is_svg = io.BytesIO(), path.suffix == ".svg"
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "abacist"}):
+        figure.savefig(
+            buffer,
+            format=path.suffix.removeprefix("."),
+            dpi=150,
+            metadata={"Date": None} if is_svg else None,
+        )
     files.write_bytes(path, buffer.getvalue())

@@ -1,4 +1,4 @@
-"""Pictures of what lenses saw, each drawn from its record (what `to_json` gives) as a PNG."""
+"""Pictures of what lenses saw, each drawn from its record (what `to_json` gives)."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -39,16 +39,19 @@ class _HeatMap:
 
 
 def _next_tokens(record: Record, path: Path) -> None:
-    at = record["predicting"]
     ranks = range(len(record["likeliest"][0]))
-    shares = record["probability"]["values"]
+    right = dict(zip(record["predicting"], record["right"], strict=True))
+    columns = [
+        f"{_letter(token)}\n→{_letter(right[column])}" if column in right else _letter(token)
+        for column, token in enumerate(record["tokens"])
+    ]
     panel = _HeatMap(
-        [[shares[column][rank] for column in at] for rank in ranks],
+        [[shares[rank] for shares in record["probability"]["values"]] for rank in ranks],
         [f"{rank + 1}." for rank in ranks],
-        [_letter(token) for token in record["right"]],
-        title="likeliest tokens at every position; colour: probability",
-        xlabel="right token",
-        texts=[[_letter(record["likeliest"][column][rank]) for column in at] for rank in ranks],
+        columns,
+        title="likeliest tokens behind every token; colour: probability",
+        xlabel="token; →: what must follow where an answer is read off",
+        texts=[[_letter(tokens[rank]) for tokens in record["likeliest"]] for rank in ranks],
     )
     _draw([panel], path, "probability")
 

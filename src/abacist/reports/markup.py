@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 Attribute = str | int | float | None
 
-_VOID = {"meta", "br"}
+_VOID = {"meta", "br", "input"}
 
 
 class Markup(str):

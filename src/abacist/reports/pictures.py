@@ -8,13 +8,18 @@ from abacist.intervals import Proportion, percent
 from abacist.reports import charts
 from abacist.reports.charts import Curve
 from abacist.reports.markup import Markup, figure
-from abacist.reports.records import Grid, Measured, ScoredRow, ScoredSection
+from abacist.reports.records import Attended, Grid, Measured, ScoredRow, ScoredSection
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 _MOST_PANELS = 8
+_MOST_FRAMES = 24
+MOST_HEADS = 64
+"""So many are drawn, the first ones."""
+ATTENDED = 0.005
+"""Attention below it is left out where all heads have no more."""
 
 
 def loss(metrics: Mapping[str, Sequence[Measured]]) -> Markup | None:
@@ -154,36 +159,91 @@ def length_grid(grid: Grid) -> Markup:
     return figure(picture, f"Exact match on test problems for every pair of lengths. {told}")
 
 
-def embeddings(tables: "Mapping[int, NDArray[np.float64]]") -> Markup | None:
-    """The symbols' vectors at some steps, seen along the two directions that the last ones spread most."""
+def embeddings(tables: "Mapping[int, NDArray[np.float64]]") -> list[Markup]:
+    """The symbols' vectors while training: moving from step to step, and at a few steps side by side.
+
+    They are seen along the two directions that the last ones spread most.
+    """
     import numpy as np
 
     last = list(tables.values())[-1]
     tables = {step: table for step, table in tables.items() if table.shape == last.shape}
     if len(tables) < 2 or min(last.shape) < 2:
-        return None
+        return []
     centred = last - last.mean(axis=0)
     _, spread, directions = np.linalg.svd(centred, full_matrices=False)
     shown = float((spread[:2] ** 2).sum() / max(float((spread**2).sum()), 1e-30))
-    steps = list(tables)
-    count = min(_MOST_PANELS, len(steps))
-    chosen = [steps[round(i * (len(steps) - 1) / (count - 1))] for i in range(count)]
-    panels = {}
-    for step in chosen:
-        seen = (tables[step] - tables[step].mean(axis=0)) @ directions[:2].T
-        panels[f"step {step:,}"] = [(float(x), float(y)) for x, y in seen]
+
+    def seen(count: int) -> dict[str, list[tuple[float, float]]]:
+        """At so many steps at most, evenly chosen, the first and the last among them."""
+        steps, found = list(tables), {}
+        count = min(count, len(steps))
+        for step in (steps[round(i * (len(steps) - 1) / (count - 1))] for i in range(count)):
+            points = (tables[step] - tables[step].mean(axis=0)) @ directions[:2].T
+            found[f"step {step:,}"] = [(float(x), float(y)) for x, y in points]
+        return found
+
     symbols = [str(number) for number in range(len(last))]
-    picture = charts.scatters(
-        f"Embeddings of {symbols[0]} to {symbols[-1]} at steps {', '.join(f'{s:,}' for s in chosen)}",
-        panels,
-        symbols,
+    named = f"Embeddings of {symbols[0]} to {symbols[-1]}"
+    panels, frames = seen(_MOST_PANELS), seen(_MOST_FRAMES)
+    steps = ", ".join(name.removeprefix("step ") for name in panels)
+    first, *_, final = frames
+    alone = charts.moving(f"{named}, moving from {first} to {final}", frames, symbols)
+    beside = charts.scatters(f"{named} at steps {steps}", panels, symbols)
+    return [
+        figure(
+            alone,
+            f"{named}: where they went from {first} to {final}, each on its line. Where motion is not "
+            "wanted, and on paper, they stand where they ended.",
+        ),
+        figure(
+            beside,
+            f"{named} while training, joined in their order. Both pictures are seen along the first two "
+            f"principal components of the last step, which hold {percent(shown)} of its variance, each "
+            "picture at one scale.",
+        ),
+    ]
+
+
+def place_attention(attended: Attended) -> Markup:
+    """Mean attention of every head by difference of place, over all fields."""
+    values = [
+        [sum(fields[d] for fields in head) for d in range(len(attended.differences))]
+        for layer in attended.weight
+        for head in layer
+    ][:MOST_HEADS]
+    kept = [
+        d for d in range(len(attended.differences)) if max(line[d] for line in values) >= ATTENDED
+    ]
+    columns = [attended.differences[d] for d in kept]
+    names = head_names(attended)[:MOST_HEADS]
+    told = "; ".join(
+        f"{name} mostly {attended.differences[max(kept, key=lambda d: line[d])]}"
+        for name, line in zip(names, values, strict=True)
+    )
+    picture = charts.shares(
+        f"Mean attention by difference of place. {told}",
+        [[line[d] for d in kept] for line in values],
+        names,
+        columns,
+        "place of what is looked at, minus the place of the token that looks",
     )
     return figure(
         picture,
-        f"Embeddings of {symbols[0]} to {symbols[-1]} while training, joined in their order; all at one "
-        "scale, seen along the first two principal components of the last step, which hold "
-        f"{percent(shown)} of its variance.",
+        f"Mean attention of every head over {attended.num_tokens:,} answer tokens of "
+        f"{attended.num_problems:,} test problems; +1 is the column that is written next, where an "
+        "answer begins with its units.",
     )
+
+
+def head_names(attended: Attended) -> list[str]:
+    """In their order, with the number of the layer passed through where there are several."""
+    several = len(attended.weight) > 1
+    return [
+        f"head {depth}.{head}" if several else f"head {head}"
+        for depth, layer in enumerate(attended.weight)
+        for head in range(len(layer))
+    ]
 
 
 def _over_values(

@@ -97,6 +97,18 @@ class Wrong:
 
 
 @dataclass(frozen=True)
+class Attended:
+    """Mean attention by field and by difference of place (`inspection/place_attention.py`)."""
+
+    fields: list[str]
+    differences: list[str]
+    weight: list[list[list[list[float]]]]
+    """By layer passed through, head, field and difference."""
+    num_problems: int
+    num_tokens: int
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The outcome of the proof."""
 
@@ -125,6 +137,7 @@ class Records:
     exempt_digits: int
     verdict: Verdict | None
     failures: list[Wrong]
+    attended: Attended | None
     embeddings: "dict[int, NDArray[np.float64]]"
     """By step: vectors of the digits, or of all residues (symbols, width)."""
     damages: list[str] = field(default_factory=list)
@@ -175,6 +188,7 @@ def read(directory: RunDirectory) -> Records:
         exempt_digits=card.get("exempt_digits", 0) if card and whole is not None else 0,
         verdict=verdict,
         failures=_failures(directory, damages),
+        attended=_attended(directory, damages),
         embeddings=_embeddings(directory, recipe, damages),
         damages=damages,
     )
@@ -316,6 +330,35 @@ def _failures(directory: RunDirectory, damages: list[str]) -> list[Wrong]:
             broken += 1
     if broken:
         damages.append(f"{broken:,} damaged lines of {directory.failures} are left out.")
+    return found
+
+
+def _attended(directory: RunDirectory, damages: list[str]) -> Attended | None:
+    path = directory.attention
+    if not path.exists():
+        return None
+    try:
+        data = json.loads(path.read_text())
+        found = Attended(
+            [str(name) for name in data["fields"]],
+            [str(name) for name in data["differences"]],
+            data["weight"]["values"],
+            int(data["num_problems"]),
+            int(data["num_tokens"]),
+        )
+        for head in (head for layer in found.weight for head in layer):
+            shapes = {len(shares) for shares in head}
+            if len(head) != len(found.fields) or shapes != {len(found.differences)}:
+                raise ValueError("a share for every field and difference")
+            if not math.isclose(sum(map(sum, head)), 1, abs_tol=0.01):
+                raise ValueError("the attention of a head sums to 1")
+        if not found.weight or not all(found.weight):
+            raise ValueError("no heads")
+    except (OSError, *_BROKEN):
+        damages.append(
+            f"{path} is damaged and left out. Delete it, and type abacist report {directory.path}."
+        )
+        return None
     return found
 
 

@@ -41,7 +41,7 @@ _MOST_ROWS = 400
 def run_report(records: Records) -> str:
     """A whole page."""
     parts = [_repeat(records), _training(records), _scores(records), _failures(records)]
-    parts += [_embeddings(records), _missing(records), _settings(records)]
+    parts += [_attention(records), _embeddings(records), _missing(records), _settings(records)]
     return page(
         f"abacist report: {records.name}", _lead(records), [part for part in parts if part.content]
     )
@@ -288,9 +288,43 @@ def _wrong(failures: Sequence[Wrong]) -> Markup:
     return table(caption, header, [rows], texts=3)
 
 
+def _attention(records: Records) -> Part:
+    """What every head looks at: drawn by difference of place, told by field as well."""
+    attended = records.attended
+    if attended is None:
+        return Part("attention", "Attention by place", [])
+    heads = [head for layer in attended.weight for head in layer][: pictures.MOST_HEADS]
+    pairs = [
+        (f, d)
+        for f in range(len(attended.fields))
+        for d in range(len(attended.differences))
+        if max(head[f][d] for head in heads) >= pictures.ATTENDED
+    ]
+    rows = [
+        [name, *(f"{100 * head[f][d]:.1f}%" for f, d in pairs)]
+        for name, head in zip(pictures.head_names(attended), heads, strict=False)
+    ]
+    names = [f"{attended.fields[f]} {attended.differences[d]}" for f, d in pairs]
+    caption = (
+        "Mean attention by field, and by place of the key minus place of the query "
+        f"(n = {attended.num_tokens:,} answer tokens)"
+    )
+    content = [pictures.place_attention(attended), table(caption, ("head", *names), [rows])]
+    more = sum(map(len, attended.weight)) - len(heads)
+    if more:
+        content.append(element("p", f"{more:,} more heads are in ", code("attention.json"), "."))
+    return Part("attention", "Attention by place", content)
+
+
 def _embeddings(records: Records) -> Part:
-    picture = pictures.embeddings(records.embeddings) if records.embeddings else None
-    return Part("embeddings", "Embeddings while training", [] if picture is None else [picture])
+    drawn = pictures.embeddings(records.embeddings) if records.embeddings else []
+    if not drawn:
+        return Part("embeddings", "Embeddings while training", [])
+    moving, *others = drawn
+    hold = element("input", type="checkbox", id="hold", class_="hold")
+    stage = element("div", hold, element("label", " hold still", for_="hold"), moving)
+    content = [element("div", stage, *others, class_="pictures")]
+    return Part("embeddings", "Embeddings while training", content)
 
 
 def _missing(records: Records) -> Part:

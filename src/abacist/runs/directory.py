@@ -7,6 +7,7 @@ runs/add-20261121-153012/
   embeddings/         step-000100.safetensors …, where they are recorded
   scorecard.json      the evaluation; failures.jsonl beside it, lengths.png and grid.png drawn from it
   certificate.json    the outcome of the proof
+  attention.json      mean attention by difference of place, for the report
   report.html         all of this to read
 """
 
@@ -72,6 +73,10 @@ class RunDirectory:
         return self.path / "certificate.json"
 
     @property
+    def attention(self) -> Path:
+        return self.path / "attention.json"
+
+    @property
     def report(self) -> Path:
         return self.path / "report.html"
 
@@ -84,6 +89,7 @@ class RunDirectory:
             self.lengths_picture,
             self.grid_picture,
             self.certificate,
+            self.attention,
             self.report,
         ]
 

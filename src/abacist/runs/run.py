@@ -20,6 +20,7 @@ from abacist.evaluation.scorecard import DEFAULT_SUITES, Scorecard, score
 from abacist.evaluation.solving import Solution, solve
 from abacist.evaluation.suite import Progress, Subject
 from abacist.formats.format import Format, build_format
+from abacist.inspection.place_attention import PlaceAttention, place_attention
 from abacist.inspection.specimen import Specimen
 from abacist.models.transformer import Transformer
 from abacist.recipes.recipe import Recipe
@@ -87,6 +88,12 @@ class Run:
             embeddings.read(self.directory.embeddings),
             num_problems,
         )
+
+    def keep_attention(self) -> PlaceAttention:
+        """Mean attention by difference of place, kept in the run's directory for its report."""
+        seen = place_attention(self.look(self.task.example))
+        files.write_json(self.directory.attention, {"step": self.step, **seen.to_json()})
+        return seen
 
     def _subject(self, **settings: int) -> Subject:
         """What is scored and looked at."""
