@@ -39,9 +39,9 @@ from abacist.intervals import Proportion, percent
 from abacist.reports.figures import draw_training
 from abacist.runs.run import Run
 from abacist.runs.training import circumstances
-from abacist.tasks.config import ArithmeticConfig
+from abacist.tasks.config import ArithmeticConfig, SortingConfig
 from abacist.tasks.problems import Shapes
-from abacist.tasks.task import build_task
+from abacist.tasks.task import Task, build_task
 
 ROOT = Path(__file__).parents[1]
 POINTS = 60
@@ -67,12 +67,31 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class Lists:
+    """Test problems of sorting, with counts and lengths of their own."""
+
+    numbers: tuple[int, int]
+    """Fewest and most, each count equally likely."""
+    digits: tuple[int, int]
+    """Of the shortest and the longest number."""
+    n: int = 10_000
+
+    @property
+    def name(self) -> str:
+        counts, lengths = (
+            f"{low:,}" if low == high else f"{low:,}–{high:,}"
+            for low, high in (self.numbers, self.digits)
+        )
+        return f"{counts} numbers of {lengths} digits"
+
+
+@dataclass(frozen=True)
 class Examination:
     """What a recipe is asked."""
 
     suites: Mapping[str, Mapping[str, int]]
     """Suites of `abacist score`, each with its settings."""
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[Sample | Lists, ...] = ()
     proved: bool = False
     told: tuple[str, ...] = field(kw_only=True)
     """Names of the rows that stand for all in the README."""
@@ -126,7 +145,24 @@ EXAMINATIONS: dict[str, Examination] = {
         proved=True,
         told=("12 // 6 digits", "12 % 6 digits", "20 // 10 digits", "40 // 20 digits"),
     ),
-    "sort": Examination({"strata": {"num_problems": 1_000}}, told=("as in training",)),
+    "sort": Examination(
+        {"strata": {"num_problems": 100}, "probes": {}},
+        (
+            Lists((2, 10), (1, 10)),
+            Lists((10, 10), (10, 10), 1_000),
+            Lists((30, 30), (30, 30), 1_000),
+            Lists((52, 52), (1, 3), 200),
+            Lists((52, 52), (52, 52), 100),
+            Lists((10, 10), (1_000, 1_000), 100),
+        ),
+        proved=True,
+        told=(
+            "2–10 numbers of 1–10 digits",
+            "30 numbers of 30 digits",
+            "52 numbers of 1–3 digits",
+            "10 numbers of 1,000 digits",
+        ),
+    ),
     "three-digit": Examination({"exhaustive": {}, "probes": {}}, told=("all problems",)),
     "three-digit-grokking": Examination({"exhaustive": {}, "probes": {}}, told=("all problems",)),
     "spaced": Examination(
@@ -226,12 +262,8 @@ def suite_rows(run: Run, asked: Examination) -> Iterator[Row]:
 def sample_rows(run: Run, asked: Examination) -> Iterator[Row]:
     """Exact match on the examination's own samples of the test split."""
     for sample in asked.samples:
-        trained = run.recipe.task
-        assert isinstance(trained, ArithmeticConfig)
-        task = build_task(replace(trained, sampling=sample.sampling))
         generator = seeds.generator(run.seed, "record", sample.name)
-        digits = torch.tensor([sample.digits]).expand(sample.n + sample.n // 4, 2)
-        shapes = Shapes.of(digits, sample.operation)
+        task, shapes = asked_for(sample, run, generator)
         drawn = draw_from_split(task, shapes, "test", run.recipe.split, generator)
         verdicts = exact_match(run.model, run.task, run.format, distinct(drawn, sample.n))
         print(f"{sample.name}: {verdicts.proportion.errors} wrong", flush=True)
@@ -243,6 +275,23 @@ def sample_rows(run: Run, asked: Examination) -> Iterator[Row]:
             "n": verdicts.proportion.n,
             "smallest_margin": round(float(verdicts.margins.min()), 2),
         }
+
+
+def asked_for(sample: Sample | Lists, run: Run, generator: torch.Generator) -> tuple[Task, Shapes]:
+    """What draws a sample, and shapes for more problems than it has, of which some are alike."""
+    trained, count = run.recipe.task, sample.n + sample.n // 4
+    if isinstance(sample, Lists):
+        (fewest, most), (shortest, longest) = sample.numbers, sample.digits
+        task = build_task(
+            SortingConfig(
+                min_numbers=fewest, max_numbers=most, min_digits=shortest, max_digits=longest
+            )
+        )
+        return task, task.draw_shapes(count, generator)
+    assert isinstance(trained, ArithmeticConfig)
+    digits = torch.tensor([sample.digits]).expand(count, 2)
+    task = build_task(replace(trained, sampling=sample.sampling))
+    return task, Shapes.of(digits, sample.operation)
 
 
 def proof(run: Run) -> dict[str, Any]:

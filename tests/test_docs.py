@@ -146,6 +146,7 @@ def test_the_example_of_a_task_has_the_answer_given(name):
         ("long-multiplication", TASKS["multiply"], "23*45"),
         ("worked", TASKS["five-operations"], "97%8"),
         ("labels", TASKS["sort"], "a:821,b:9"),
+        ("insertion-sort", TASKS["sort"], "a:821,b:9,c:35"),
         ("parallel", TASKS["add"], "123+45"),
         ("mirrored", ArithmeticConfig(max_digits=3), "12+34"),
         ("residues", TASKS["add-modulo"], "95+30"),

@@ -174,15 +174,15 @@ def test_a_file_that_exists_is_not_overwritten(run, tmp_path):
         (
             ["add", "--task", "sort", "--format", "carry-trace"],
             "the carry-trace format cannot write this sorting task: it writes calculations with "
-            "two operands. Try --format labels.",
+            "two operands. Try --format labels (or insertion-sort).",
         ),
         (["add", "--format", "carry-trace"], "it writes operands of at most 3 digits"),
-        (["add", "--task", "sort"], "Try --format labels."),
+        (["add", "--task", "sort"], "Try --format labels (or insertion-sort)."),
         (["add", "--task.min_digits", "5", "--task.max_digits", "3"], "must be 1 to 3, got 5"),
         (["add", "--task.max_digits", "0"], "task.max_digits must be 1 to 1,000,000, got 0"),
         (
-            ["add", "--task", "sort", "--task.max_numbers", "27"],
-            "task.max_numbers must be 1 to 26, got 27",
+            ["add", "--task", "sort", "--task.max_numbers", "53"],
+            "task.max_numbers must be 1 to 52, got 53",
         ),
         (["add", "--task", "sum"], "task must be one of add, add-many, subtract"),
         (["add", "--format", "reverse"], "format must be one of reversed, usual"),

@@ -1,10 +1,9 @@
 """The suite `probes`: problems that people try first."""
 
-import pytest
 from subjects import ignored, random_subject, subject_of
 
 from abacist.evaluation.probes import PROBES
-from abacist.tasks.config import TASKS
+from abacist.tasks.config import TASKS, SortingConfig
 
 
 def _rows(section):
@@ -69,7 +68,18 @@ def test_what_a_notation_cannot_write_is_noted():
     assert "pads to 3" in rows["21–30 digits, random"].note
 
 
-@pytest.mark.parametrize(("task", "format"), [("sort", "labels"), ("add-modulo", "residues")])
-def test_other_tasks_are_refused(task, format):
-    subject = random_subject(TASKS[task], format, positions="index-relative")
-    assert "probes for calculations only" in PROBES.obstacle(subject)
+def test_lists_are_probed_that_are_in_order_or_equal():
+    config = SortingConfig(max_numbers=12, max_digits=3)
+    subject = random_subject(config, "labels", positions="index-relative")
+    assert PROBES.obstacle(subject) is None
+    rows = _rows(PROBES.run(subject, ignored))
+    # 2, 10 and 12 numbers; of 30 digits no more than 10.
+    assert rows["all equal, 1 digit"].proportion.n == 3
+    assert rows["in reverse order, 10 digits, beyond training"].proportion.n == 3
+    assert rows["99…9 and 10…0, 30 digits, beyond training"].proportion.n == 2
+    assert len(rows) == 24
+
+
+def test_other_tasks_are_refused():
+    subject = random_subject(TASKS["add-modulo"], "residues", positions="index-relative")
+    assert "probes for calculations and sorting only" in PROBES.obstacle(subject)

@@ -27,6 +27,7 @@ CASES = [
     ("long-multiplication", ArithmeticConfig(operations=("*",), max_digits=2)),
     ("partial-products", ArithmeticConfig(operations=("*",), max_digits=2)),
     ("labels", SortingConfig(max_numbers=3, max_digits=2)),
+    ("insertion-sort", SortingConfig(max_numbers=3, max_digits=2)),
     ("residues", ModularAdditionConfig(modulus=5)),
 ]
 

@@ -1,6 +1,7 @@
 """Lines to the letter: those of published notations, and those that can be checked by hand."""
 
 import random
+import string
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, Field
 from abacist.formats.config import (
     FORMATS,
     CarryTraceFormatConfig,
+    InsertionSortFormatConfig,
     LabelsFormatConfig,
     LongDivisionFormatConfig,
     LongMultiplicationFormatConfig,
@@ -729,6 +731,92 @@ def test_all_tokens_of_the_kth_number_stand_in_row_k() -> None:
         ("b", 0, 2, label), (":", 0, 2, label), ("9", 1, 2, Field.OPERAND + 1),
         ("=", ANCHOR, ANCHOR, Field.EQUALS),
         ("b", none, 1, answer), ("a", none, 2, answer), ("<end>", none, 3, answer),
+    ]  # fmt: skip
+
+
+INSERTION = Pair("", SortingConfig(min_numbers=1, max_numbers=52), InsertionSortFormatConfig())
+
+
+@pytest.mark.parametrize(
+    ("typed", "lists"),
+    [
+        ("a:821,b:9,c:35", "a ,8>ba ,0<b8>ca"),
+        ("a:5", "a"),
+        # Equal numbers keep their order: two comparisons of all places, and then the label.
+        ("a:35,b:35,c:34", "a ,3~5~ab ,3~5>cab"),
+        # What is inserted last of all is compared with the whole list.
+        ("a:1,b:2,c:3", "a ,1<ab ,1<a2<bc"),
+        # 10 and 9: the longer number is the larger.
+        ("a:9,b:10,c:0", "a ,0<ab ,9>cab"),
+    ],
+)
+def test_a_sorting_by_insertion_by_hand(typed: str, lists: str) -> None:
+    assert INSERTION.typed(typed) == [f"<start>{typed}={lists.replace(' ', '')}<end>"]
+
+
+def insertion_sort(numbers: list[int]) -> str:
+    """The notation in plain Python, list by list."""
+    letters = string.ascii_letters
+    line = ",".join(f"{label}:{n}" for label, n in zip(letters, numbers, strict=False)) + "="
+    order: list[int] = []
+    for new, number in enumerate(numbers):
+        line += "," * (new > 0)
+        at = 0
+        while at < len(order):
+            old = numbers[order[at]]
+            width = max(len(str(old)), len(str(number)))
+            for here, there in zip(f"{old:0{width}}", f"{number:0{width}}", strict=True):
+                line += here + ("~" if here == there else "<" if here < there else ">")
+                if here != there:
+                    break
+            if old > number:
+                break
+            line += letters[order[at]]
+            at += 1
+        order.insert(at, new)
+        line += "".join(letters[k] for k in order[at:])
+    return line
+
+
+def test_sortings_by_insertion_are_those_of_plain_python() -> None:
+    chance = random.Random(0)
+    rows = [
+        [chance.randrange(10 ** chance.randint(1, 4)) for _ in range(chance.randint(1, 12))]
+        for _ in range(200)
+    ]
+    rows += [[5] * 52, list(range(52)), list(range(52, 0, -1)), [10**40, 10**40 + 1, 10**39]]
+    expected = [f"<start>{insertion_sort(row)}<end>" for row in rows]
+    assert INSERTION.typed(*(",".join(map(str, row)) for row in rows)) == expected
+
+
+def test_tokens_of_a_sorting_by_insertion_point_to_what_comes_next() -> None:
+    lines = INSERTION.write(INSERTION.task.parse(["a:21,b:23,c:5"]))
+    tokens = [INSERTION.format.vocabulary.tokens[i] for i in lines.ids[0].tolist()]
+    columns = [getattr(lines, name)[0].tolist() for name in ("place", "row", "step", "field")]
+    every, none, label, scratch, answer = (
+        EVERYWHERE, NO_PLACE, Field.LABEL, Field.SCRATCH, Field.ANSWER
+    )  # fmt: skip
+    assert list(zip(tokens, *columns, strict=True)) == [
+        ("<start>", every, every, every, Field.START),
+        ("a", 0, 2, every, label), (":", none, 2, every, label),
+        ("2", 2, 2, every, Field.OPERAND), ("1", 1, 2, every, Field.OPERAND),
+        (",", 0, 3, every, label),
+        ("b", 0, 4, every, label), (":", none, 4, every, label),
+        ("2", 2, 4, every, Field.OPERAND + 1), ("3", 1, 4, every, Field.OPERAND + 1),
+        (",", 0, 5, every, label),
+        ("c", 0, 6, every, label), (":", none, 6, every, label),
+        ("5", 1, 6, every, Field.OPERAND + 2),
+        ("=", ANCHOR, 7, every, Field.EQUALS),
+        # The list of a is complete: to the comma before b, and then to the tens of a.
+        ("a", 0, 3, 1, scratch), (",", 2, 2, 2, scratch),
+        # Digits point to b, `~` to the units of a, `<` to the label a, and a to b.
+        ("2", 2, 4, 3, scratch), ("~", 1, 2, 4, scratch),
+        ("1", 1, 4, 5, scratch), ("<", 0, 2, 6, scratch),
+        ("a", 0, 4, 7, scratch), ("b", 0, 5, 8, scratch),
+        # c has no tens. It is inserted before a, and then b follows; `=` stands behind c.
+        (",", 2, 2, 9, scratch), ("2", 2, 6, 10, scratch), (">", 0, 6, 11, scratch),
+        ("c", 0, 2, 12, answer), ("a", 0, 4, 13, answer), ("b", 0, 7, 14, answer),
+        ("<end>", none, none, 15, answer),
     ]  # fmt: skip
 
 

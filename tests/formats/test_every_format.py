@@ -16,6 +16,7 @@ from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTok
 from abacist.formats.config import (
     FORMATS,
     CarryTraceFormatConfig,
+    InsertionSortFormatConfig,
     LabelsFormatConfig,
     LongDivisionFormatConfig,
     LongMultiplicationFormatConfig,
@@ -85,11 +86,15 @@ PAIRS = [
         ("mixed parallel", replace(MIXED, operations=("+", "*", "%")), ParallelFormatConfig()),
         ("mixed mirrored", replace(MIXED, operations=("+", "*", "%")),
          ParallelFormatConfig(mirrored=True)),
-        ("sort 26 labels", SortingConfig(max_numbers=26, max_digits=3),
+        ("sort 52 labels", SortingConfig(max_numbers=52, max_digits=3),
          LabelsFormatConfig(start_token=True, order="reversed")),
         ("sort padded labels", SortingConfig(max_digits=4), LabelsFormatConfig(padding="longest")),
         ("sort fixed labels", SortingConfig(max_digits=4),
          LabelsFormatConfig(padding="fixed", order="reversed")),
+        ("sort 52 by insertion", SortingConfig(min_numbers=1, max_numbers=52, max_digits=1),
+         InsertionSortFormatConfig()),
+        ("sort by insertion, no start", SortingConfig(min_digits=4, max_digits=5),
+         InsertionSortFormatConfig(start_token=False)),
         ("add modulo 9", ModularAdditionConfig(modulus=9), PlainFormatConfig()),
         ("add modulo 2 residues", ModularAdditionConfig(modulus=2), ResiduesFormatConfig()),
         ("add modulo 1000 residues", ModularAdditionConfig(modulus=1_000), ResiduesFormatConfig()),
@@ -350,7 +355,7 @@ def test_nonsense_is_annotated_in_a_batch_as_each_line_alone(pair: Pair) -> None
 
 @every_decoder
 def test_reading_nonsense_gives_nothing_or_a_number_in_the_usual_notation(pair: Pair) -> None:
-    proper = r"[a-z]+" if pair.task_config.kind == "sorting" else r"0|-?[1-9][0-9]*"
+    proper = r"[a-zA-Z]+" if pair.task_config.kind == "sorting" else r"0|-?[1-9][0-9]*"
     for seed in range(3):
         ids, _ = with_nonsense(pair, 60, seed)
         for found in pair.format.read(ids):
@@ -366,7 +371,7 @@ def test_reading_right_answers_with_one_wrong_token_never_fails(pair: Pair) -> N
     wrong = torch.randint(len(pair.format.vocabulary), position.shape, generator=generator)
     ids.scatter_(1, position, wrong.int())
     for found in pair.format.read(ids):
-        assert found is None or re.fullmatch(r"[a-z]+|0|-?[1-9][0-9]*", found), found
+        assert found is None or re.fullmatch(r"[a-zA-Z]+|0|-?[1-9][0-9]*", found), found
 
 
 def assert_prompt_is_the_line_up_to_the_answer(pair: Pair) -> None:

@@ -8,6 +8,7 @@ from abacist.formats.config import (
     FORMATS,
     CarryTraceFormatConfig,
     FormatConfig,
+    InsertionSortFormatConfig,
     LabelsFormatConfig,
     LongDivisionFormatConfig,
     LongMultiplicationFormatConfig,
@@ -53,7 +54,7 @@ PLAIN = ["reversed", "usual", "complement", "zero-padded", "coupled", "spaced", 
             [*PLAIN, "long-division", "non-restoring-division", "worked", "parallel", "mirrored"],
         ),
         ("five-operations", [*PLAIN, "carry-trace", "worked"]),
-        ("sort", ["labels"]),
+        ("sort", ["labels", "insertion-sort"]),
         ("add-modulo", [*PLAIN, "residues"]),
     ],
 )
@@ -93,6 +94,7 @@ def test_every_task_can_be_written_in_some_named_format() -> None:
         (PartialProductsFormatConfig(), ModularAdditionConfig(), "it writes * only"),
         (LabelsFormatConfig(), TASKS["add"], "it writes labelled numbers to sort"),
         (LabelsFormatConfig(), ModularAdditionConfig(), "it writes labelled numbers to sort"),
+        (InsertionSortFormatConfig(), TASKS["add"], "it writes labelled numbers to sort"),
         (ParallelFormatConfig(), TASKS["add-many"], "it writes calculations with two operands"),
         (ParallelFormatConfig(), SortingConfig(), "it writes calculations with two operands"),
         (ParallelFormatConfig(), ModularAdditionConfig(),
@@ -129,8 +131,8 @@ def test_what_a_format_can_write_has_no_obstacle(format: FormatConfig, task: Tas
 @pytest.mark.parametrize(
     ("name", "task", "obstacle", "first", "others"),
     [
-        ("carry-trace", "sort", "it writes calculations with two operands", "labels", []),
-        ("reversed", "sort", "it writes calculations", "labels", []),
+        ("carry-trace", "sort", "it writes calculations with two operands", "labels", ["insertion-sort"]),
+        ("reversed", "sort", "it writes calculations", "labels", ["insertion-sort"]),
         ("long-division", "multiply", "it writes // and % only", "reversed",
          [*PLAIN[1:], "partial-products", "long-multiplication", "worked", "parallel", "mirrored"]),
         ("carry-trace", "add", "it writes operands of at most 3 digits", "reversed",
@@ -245,7 +247,8 @@ def test_names_stand_for_different_formats() -> None:
     assert len(set(FORMATS.values())) == len(FORMATS)
     assert {format.kind for format in FORMATS.values()} == {
         "plain", "carry-trace", "running-sums", "long-division", "non-restoring-division",
-        "partial-products", "long-multiplication", "worked", "labels", "parallel", "residues",
+        "partial-products", "long-multiplication", "worked", "labels", "insertion-sort", "parallel",
+        "residues",
     }  # fmt: skip
 
 

@@ -11,8 +11,8 @@ from abacist.tasks.problems import Problems
 from abacist.tasks.sorting import Sorting
 
 TASK = Sorting(SortingConfig())
-LABELS = string.ascii_lowercase
-MOST = Sorting(SortingConfig(min_numbers=1, max_numbers=26))
+LABELS = string.ascii_letters
+MOST = Sorting(SortingConfig(min_numbers=1, max_numbers=52))
 numbers = st.integers(0, 3) | st.integers(0, 10**6) | st.integers(0, 10**40 - 1)
 close = st.integers(10**39, 10**39 + 2) | st.integers(0, 1).map(lambda n: 10**30 + n)
 
@@ -35,13 +35,13 @@ def draw(task: Sorting, num_problems: int, seed: int = 0) -> Problems:
 
 
 @settings(deadline=None, max_examples=100)
-@given(st.lists(st.lists(numbers | close, min_size=1, max_size=26), min_size=1, max_size=6))
+@given(st.lists(st.lists(numbers | close, min_size=1, max_size=52), min_size=1, max_size=6))
 def test_labels_are_in_the_order_of_pythons_stable_sort(rows: list[list[int]]) -> None:
     assert TASK.answer(problems_of(rows)).texts() == [in_order(row) for row in rows]
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=26), min_size=1, max_size=6))
+@given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=52), min_size=1, max_size=6))
 def test_equal_numbers_keep_their_order(rows: list[list[int]]) -> None:
     assert TASK.answer(problems_of(rows)).texts() == [in_order(row) for row in rows]
 
@@ -55,9 +55,9 @@ def test_all_orders_of_three_numbers_from_0_to_4_are_pythons() -> None:
     "row",
     [
         [7],
-        [5] * 26,
-        list(range(26)),
-        list(range(25, -1, -1)),
+        [5] * 52,
+        list(range(52)),
+        list(range(51, -1, -1)),
         [10**k for k in range(25, -1, -1)],
         [10**40 - 1, 10**40 - 2, 10**39, 0],
     ],
@@ -79,7 +79,7 @@ def test_numbers_of_1_000_digits_are_sorted() -> None:
 
 
 def test_a_row_is_sorted_the_same_beside_longer_ones() -> None:
-    rows = [[2, 1], list(range(26, 0, -1)), [3], [10**40, 0, 10**40]]
+    rows = [[2, 1], list(range(52, 0, -1)), [3], [10**40, 0, 10**40]]
     assert TASK.answer(problems_of(rows)).texts() == [in_order(row) for row in rows]
 
 
@@ -128,7 +128,7 @@ def test_typed_numbers_are_understood(typed: str, understood: str) -> None:
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.lists(st.lists(numbers, min_size=1, max_size=26), max_size=5))
+@given(st.lists(st.lists(numbers, min_size=1, max_size=52), max_size=5))
 def test_expressions_parse_back_to_the_same_problems(rows: list[list[int]]) -> None:
     problems = problems_of(rows)
     again = MOST.parse(MOST.expressions(problems))
@@ -145,7 +145,7 @@ REMEDY = "Type 2 to 10 numbers, such as a:821,b:9,c:72."
     [
         ("", "empty problem."),
         ("  ", "empty problem."),
-        (",".join("1" * 27), "27 numbers are given and there are 26 labels."),
+        (",".join("1" * 53), "53 numbers are given and there are 52 labels."),
         (
             "1,2,3,4,5,6,7,8,9,10,11",
             "cannot read '1,2,3,4,5,6,7,8,9,10,11': it has 11 numbers and this task sorts 2 to 10.",
@@ -197,15 +197,15 @@ def test_too_few_and_too_many_numbers_are_refused_with_the_counts(
 
 
 @pytest.mark.parametrize(
-    ("low", "high"), [(a, b) for a in (1, 2, 3, 4, 26) for b in (1, 2, 3, 10, 26) if a <= b]
+    ("low", "high"), [(a, b) for a in (1, 2, 3, 4, 52) for b in (1, 2, 3, 10, 52) if a <= b]
 )
 def test_the_example_can_be_typed(low: int, high: int) -> None:
     task = Sorting(SortingConfig(min_numbers=low, max_numbers=high))
     assert task.expressions(task.parse([task.example])) == [task.example]
 
 
-def test_all_26_labels_can_be_typed_and_sorted() -> None:
-    typed = ",".join(f"{label}:{25 - i}" for i, label in enumerate(LABELS))
+def test_all_52_labels_can_be_typed_and_sorted() -> None:
+    typed = ",".join(f"{label}:{51 - i}" for i, label in enumerate(LABELS))
     assert MOST.answer(MOST.parse([typed])).texts() == [LABELS[::-1]]
 
 
@@ -262,8 +262,8 @@ def test_numbers_that_are_not_there_come_last_and_have_no_digits() -> None:
 
 
 def test_drawn_problems_are_sorted_like_python() -> None:
-    problems = draw(Sorting(SortingConfig(max_numbers=26, max_digits=2)), 1_000)
-    columns = [problems.operand(i).texts() for i in range(26)]
+    problems = draw(Sorting(SortingConfig(max_numbers=52, max_digits=2)), 1_000)
+    columns = [problems.operand(i).texts() for i in range(52)]
     rows = [[int(text) for text in row if text] for row in zip(*columns, strict=True)]
     assert TASK.answer(problems).texts() == [in_order(row) for row in rows]
 

@@ -169,9 +169,9 @@ REFUSALS: list[tuple[type[TaskConfig], dict[str, Any], str]] = [
         (
             SortingConfig,
             {"max_numbers": count},
-            f"task.max_numbers must be 1 to 26, got {count}. Try --task.max_numbers 10.",
+            f"task.max_numbers must be 1 to 52, got {count}. Try --task.max_numbers 10.",
         )
-        for count in (0, 27)
+        for count in (0, 53)
     ),
     (
         SortingConfig,
@@ -247,7 +247,7 @@ def test_truth_values_are_no_numbers(value: bool) -> None:
         (ArithmeticConfig, {"operations": ("+", "-"), "weights": (0.0, 5.0)}),
         (ArithmeticConfig, {"sampling": "carry-chains", "operand_digits": (5, 5)}),
         (ArithmeticConfig, {"sampling": "carry-chains", "carry_chains": (0.0, 1.0)}),
-        (SortingConfig, {"min_numbers": 26, "max_numbers": 26}),
+        (SortingConfig, {"min_numbers": 52, "max_numbers": 52}),
         (ModularAdditionConfig, {"modulus": 2}),
         (ModularAdditionConfig, {"modulus": 100_000}),
     ],

@@ -250,7 +250,8 @@ def test_every_recipe_takes_a_step_and_is_found_by_name(tmp_path, quick_settings
         n for n, recipe in recipes.RECIPES.items() if not recipe.__module__.endswith("published")
     ]
     for name in ours:
-        recipe = override(recipes.find(name), {"training.num_steps": 2, "training.warmup_steps": 1})
+        few = {"num_steps": 2, "warmup_steps": 1, "curriculum": (), "decay_steps": None}
+        recipe = override(recipes.find(name), {f"training.{key}": few[key] for key in few})
         assert recipe.name == name
         run = abacist.train(recipe, out=tmp_path / name, threads=1)
         assert run.recipe == recipe

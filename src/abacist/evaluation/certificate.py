@@ -8,9 +8,9 @@ The argument, in full in `docs/certificate.md`:
    only on which numbers have ended nearby, not on where in the number it stands. So short
    numbers show every *pattern* of reach there is.
 3. What a reach can contain follows from how the answer is worked out: from column to column, which
-   the task's column rule tells (`columns`), in rows of cells (`cells`), or in rows that take a
-   divisor away (`rows`). All of it is listed, and the model's next token is compared with the right
-   one in each case.
+   the task's column rule tells (`columns`), in rows of cells (`cells`), in rows that take a divisor
+   away (`rows`), or by comparing digits (`insertions`). All of it is listed, and the model's next
+   token is compared with the right one in each case.
 4. If none is wrong, then every token to be written in every problem is predicted rightly after a
    right prefix; by induction from token to token the model writes every answer rightly.
 """
@@ -24,6 +24,7 @@ from torch import Tensor
 
 from abacist.evaluation.cells import CellListing
 from abacist.evaluation.columns import ColumnListing
+from abacist.evaluation.insertions import InsertionListing
 from abacist.evaluation.reaches import (
     Contents,
     Listing,
@@ -37,6 +38,7 @@ from abacist.evaluation.rows import RowListing
 from abacist.evaluation.sheets import make_sheet
 from abacist.evaluation.solving import Solution, solve
 from abacist.formats.format import Format
+from abacist.formats.insertion_sort import InsertionSortFormat
 from abacist.formats.long_multiplication import LongMultiplicationFormat
 from abacist.formats.non_restoring_division import NonRestoringDivisionFormat
 from abacist.models.block import Block
@@ -46,6 +48,7 @@ from abacist.models.teacher_forcing import Forced, coordinates_of
 from abacist.models.transformer import Transformer
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems
+from abacist.tasks.sorting import Sorting
 from abacist.tasks.task import Task
 
 _ROWS_PER_PASS = 50_000
@@ -167,6 +170,9 @@ def _listing(exact: Transformer, task: Task, format: Format, most_cases: float) 
     if isinstance(format, NonRestoringDivisionFormat):
         assert isinstance(task, Arithmetic)
         return RowListing(exact, task, format)
+    if isinstance(format, InsertionSortFormat):
+        assert isinstance(task, Sorting)
+        return InsertionListing(exact, task, format)
     return ColumnListing(exact, make_sheet(task, format, exact.config), most_cases)
 
 

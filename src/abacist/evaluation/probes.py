@@ -1,7 +1,8 @@
 """The suite `probes`: fixed problems that people try first, whatever their split.
 
 All single digits, both orders of a problem, a carry through every column, powers of ten, operands
-of 21 to 30 digits, and what two published notebooks ask their models.
+of 21 to 30 digits, and what two published notebooks ask their models. Of sorting: lists that are in
+order already or in reverse order, and numbers that are equal, wholly or but for one digit.
 """
 
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from abacist.evaluation.suite import Progress, Row, Section, Subject, Suite
 from abacist.intervals import Proportion
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems, Shapes
+from abacist.tasks.sorting import Sorting
 
 _COMMUTATIVE = ("+", "*")
 _DIVISIONS = ("//", "%")
@@ -27,6 +29,12 @@ _PAIRS = 100
 _LONG_DIGITS = (21, 30)
 """Lengths of the long random operands; a notebook tested its model there and found 0 of 100 right."""
 _LONG_PROBLEMS = 100
+
+_COUNT, _MANY = 10, 30
+"""Numbers in a list."""
+_LIST_DIGITS = (1, 3, 10, 30)
+_LONGEST_LIST = 300
+"""Digits of all its numbers: those of equal numbers are compared one by one, each with all others."""
 
 _EDGE_CASES = ((123, 456), (999, 1), (0, 0), (999, 999), (500, 500), (111, 222))
 """What a notebook on 3-digit sums asks."""
@@ -53,8 +61,10 @@ class _Probe:
 def all_probes(subject: Subject, on_progress: Progress) -> Section:
     """Exact match on every group of probes, and whether both orders of a problem get one answer."""
     task = subject.task
-    assert isinstance(task, Arithmetic)
-    probes = [probe for operation in task.operations for probe in _probes(subject, operation)]
+    if isinstance(task, Sorting):
+        probes = list(_lists(task))
+    else:
+        probes = [probe for operation in task.operations for probe in _probes(subject, operation)]
     total = sum(len(probe.problems) for probe in probes)
     judge = Judge(subject)
     rows: list[Row] = []
@@ -70,26 +80,58 @@ def all_probes(subject: Subject, on_progress: Progress) -> Section:
         except ProblemError as error:
             rows.append(Row(probe.name, probe.kind, probe.digits, None, note=str(error)))
         done += len(probe.problems)
-    for operation in task.operations:
-        if operation in _COMMUTATIVE and task.config.max_operands == 2:
-            rows.append(_commuted(subject, judge, operation))
+    if isinstance(task, Arithmetic) and task.config.max_operands == 2:
+        commutative = [operation for operation in task.operations if operation in _COMMUTATIVE]
+        rows += [_commuted(subject, judge, operation) for operation in commutative]
     return judge.section("Probes, whatever their split", rows)
 
 
 def _obstacle(subject: Subject) -> str | None:
-    if isinstance(subject.task, Arithmetic):
+    if isinstance(subject.task, Arithmetic | Sorting):
         return None
     return (
-        f"there are probes for calculations only, and this model {subject.task.deed}. "
+        f"there are probes for calculations and sorting only, and this model {subject.task.deed}. "
         "Try --suite strata."
     )
 
 
 PROBES = Suite(
-    "fixed problems: single digits, both orders, long carries, powers of ten, 21–30 digits",
+    "fixed problems: single digits, both orders, long carries, powers of ten, 21–30 digits; lists in order",
     _obstacle,
     all_probes,
 )
+
+
+def _lists(task: Sorting) -> Iterator[_Probe]:
+    """Lists that no other sample is likely to hold, of few and many numbers, short and long."""
+    config = task.config
+    counts = {config.min_numbers, min(_COUNT, config.max_numbers), min(_MANY, config.max_numbers)}
+    for digits in _LIST_DIGITS:
+        smallest = 10 ** (digits - 1)
+        lists: dict[str, list[list[int]]] = {}
+        for count in sorted(counts):
+            if count * digits > _LONGEST_LIST:
+                continue
+            ascending = [smallest + min(k, 8 * smallest) for k in range(count)]
+            for name, numbers in (
+                ("all equal", [smallest] * count),
+                ("in order", ascending),
+                ("in reverse order", ascending[::-1]),
+                ("equal but for the units", [smallest + 7 * k % 9 for k in range(count)]),
+                (
+                    "equal but for the first digit",
+                    [smallest * (1 + 7 * k % 9) for k in range(count)],
+                ),
+                ("99…9 and 10…0", [10 * smallest - k % 2 for k in range(count)]),
+            ):
+                lists.setdefault(name, []).append(numbers)
+        told = ", beyond training" if digits > config.max_digits else ""
+        for name, rows in lists.items():
+            problems = Problems.from_texts(
+                [list(map(str, row)) for row in rows], ["sort"] * len(rows)
+            )
+            shown = f"{name}, {digits} digit{'s' * (digits > 1)}{told}"
+            yield _Probe(shown, "probe", digits, problems)
 
 
 def _probes(subject: Subject, operation: str) -> Iterator[_Probe]:

@@ -3,7 +3,7 @@
 A *pattern* is the reach of one query: which tokens, in which columns of which numbers, seeing each
 other how. Its *contents* are all tokens that can stand there in a right line, each with the right
 next token. Where they come from depends on the calculation: `columns` lists those of sums and
-differences, `cells` those of products, `rows` those of divisions.
+differences, `cells` those of products, `rows` those of divisions, `insertions` those of sorting.
 """
 
 from collections.abc import Callable, Iterator

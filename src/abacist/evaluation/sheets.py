@@ -99,7 +99,8 @@ def make_sheet(task: Task, format: Format, model: ModelConfig) -> Sheet:
     if rule is None or not isinstance(task, Arithmetic):
         raise NotProvable(
             "a certificate is there for sums and differences, for products in the format "
-            "long-multiplication, and for divisions in the format non-restoring-division, so far; "
+            "long-multiplication, for divisions in the format non-restoring-division, and for "
+            "sorting in the format insertion-sort, so far; "
             f"this model {task.deed}."
         )
     if isinstance(format, RunningSumsFormat):

@@ -212,6 +212,21 @@ class LabelsFormatConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class InsertionSortFormatConfig:
+    """Sorting by insertion, one number after the other, so that each token follows from at most two."""
+
+    kind: ClassVar = "insertion-sort"
+    coordinates: ClassVar = ("index", "step", "row", "place")
+
+    start_token: bool = True
+    """Write a first token that stands in every column, row and step."""
+
+    def obstacle(self, task: TaskConfig) -> str | None:
+        """Why this format cannot write a task; None if it can."""
+        return None if isinstance(task, SortingConfig) else "it writes labelled numbers to sort"
+
+
+@dataclass(frozen=True, kw_only=True)
 class ParallelFormatConfig:
     """For encoders, which write all answer tokens at once, at slots behind `=` or where the prompt stands."""
 
@@ -251,6 +266,7 @@ FormatConfig = (
     | LongMultiplicationFormatConfig
     | WorkedFormatConfig
     | LabelsFormatConfig
+    | InsertionSortFormatConfig
     | ParallelFormatConfig
     | ResiduesFormatConfig
 )
@@ -285,6 +301,7 @@ FORMATS: dict[str, FormatConfig] = {
     "long-multiplication": LongMultiplicationFormatConfig(),
     "worked": WorkedFormatConfig(),
     "labels": LabelsFormatConfig(),
+    "insertion-sort": InsertionSortFormatConfig(),
     "parallel": ParallelFormatConfig(),
     "mirrored": ParallelFormatConfig(mirrored=True),
     "residues": ResiduesFormatConfig(),

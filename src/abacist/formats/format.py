@@ -10,6 +10,7 @@ from abacist.formats.carry_trace import CarryTraceFormat
 from abacist.formats.config import (
     CarryTraceFormatConfig,
     FormatConfig,
+    InsertionSortFormatConfig,
     LabelsFormatConfig,
     Layout,
     LongDivisionFormatConfig,
@@ -22,6 +23,7 @@ from abacist.formats.config import (
     WorkedFormatConfig,
     check_writes,
 )
+from abacist.formats.insertion_sort import InsertionSortFormat
 from abacist.formats.labels import LabelsFormat
 from abacist.formats.long_division import LongDivisionFormat
 from abacist.formats.long_multiplication import LongMultiplicationFormat
@@ -102,6 +104,8 @@ def build_format(config: FormatConfig, task: TaskConfig) -> Format:
         return WorkedFormat(config, task)
     if isinstance(config, LabelsFormatConfig):
         return LabelsFormat(config, task)
+    if isinstance(config, InsertionSortFormatConfig):
+        return InsertionSortFormat(config, task)
     if isinstance(config, ParallelFormatConfig):
         return ParallelFormat(config, task)
     return ResiduesFormat(config, task)

@@ -4,8 +4,8 @@ Every token of the k-th number, its label included, stands in row k; so does the
 answer. A number's digits have the places of their significance.
 """
 
-import string
 from dataclasses import replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTok
 from abacist.formats.config import LabelsFormatConfig, Layout
 from abacist.formats.joined import JoinedFormat
 from abacist.formats.lines import Piece, constant, once_per_pattern
-from abacist.tasks.config import MOST_LABELS, SortingConfig, TaskConfig
+from abacist.tasks.config import LABELS, SortingConfig, TaskConfig
 from abacist.tasks.problems import Answer, Ordering, Problems
 from abacist.vocabulary import DIGITS, Vocabulary
 
@@ -24,6 +24,8 @@ class LabelsFormat(JoinedFormat):
     """Writes, annotates and reads sorting problems."""
 
     layout: Layout = "shape"
+    marks: ClassVar[tuple[str, ...]] = ()
+    """Further tokens, that work is written with."""
 
     def __init__(self, config: LabelsFormatConfig, task: TaskConfig) -> None:
         assert isinstance(task, SortingConfig)
@@ -31,8 +33,9 @@ class LabelsFormat(JoinedFormat):
         self._longest = task.max_digits
         start = ("<start>",) if config.start_token else ()
         # Labels come last, so that all of them can be made alike by one comparison.
-        labels = string.ascii_lowercase[:MOST_LABELS]
-        self.vocabulary = Vocabulary((*DIGITS, ":", ",", "=", "<end>", *start, *labels))
+        self.vocabulary = Vocabulary(
+            (*DIGITS, ":", ",", "=", "<end>", *start, *self.marks, *LABELS)
+        )
         self.colon_id, self.comma_id = self.vocabulary.id(":"), self.vocabulary.id(",")
         self.equals_id, self.end_id = self.vocabulary.id("="), self.vocabulary.id("<end>")
         self.start_id = self.vocabulary.id("<start>") if config.start_token else None

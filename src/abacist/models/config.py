@@ -152,6 +152,11 @@ POSITIONS: dict[str, tuple[PositionScheme, ...]] = {
         PositionScheme(encoding="relative", coordinate="place", window=(0, 2)),
         PositionScheme(encoding="relative", coordinate="step", window=(0, 2)),
     ),
+    "pointer-relative": (
+        PositionScheme(encoding="relative", coordinate="row", window=(0, 0)),
+        PositionScheme(encoding="relative", coordinate="place", window=(0, 0)),
+        PositionScheme(encoding="relative", coordinate="step", window=(0, 0)),
+    ),
     "index-relative": (PositionScheme(encoding="relative", coordinate="index"),),
     "place-nearest": (
         PositionScheme(encoding="alibi", coordinate="place", slope=1.0),

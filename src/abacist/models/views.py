@@ -84,7 +84,9 @@ class ColumnTable:
         rank = self.num_used[line, row]
         listed = row < self.height
         if bool((listed & (rank >= self.table.shape[2])).any()):
-            self.table = torch.nn.functional.pad(self.table, (0, 1), value=-1)
+            # Half as deep again, so that a line that fills one row is not copied for every token.
+            deeper = (self.table.shape[2] + 1) // 2
+            self.table = torch.nn.functional.pad(self.table, (0, deeper), value=-1)
         rank = rank.clamp(max=self.table.shape[2] - 1)
         self.table[line, row, rank] = torch.where(listed, columns, -1)
         self.num_used[line, row] += listed.long()

@@ -11,6 +11,7 @@ from abacist.recipes import (
     multiplication,
     parallel,
     published,
+    sorting,
     spaced,
     three_digit,
 )
@@ -23,6 +24,7 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
     "subtract": addition.subtract,
     "multiply": multiplication.multiply,
     "divide": division.divide,
+    "sort": sorting.sort,
     "three-digit": three_digit.three_digit,
     "spaced": spaced.spaced,
     "parallel": parallel.parallel,

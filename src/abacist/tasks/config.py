@@ -1,5 +1,6 @@
 """Settings of the tasks. Imports no torch, so that recipes can be listed at once."""
 
+import string
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -10,7 +11,9 @@ Sampling = Literal["lengths", "nines", "values", "carry-chains", "propagate"]
 
 LONGEST_OPERAND = 1_000_000
 MOST_OPERANDS = 25
-MOST_LABELS = 26
+LABELS = string.ascii_letters
+"""Names of numbers to be sorted, in this order: a to z, then A to Z."""
+MOST_LABELS = len(LABELS)
 
 
 def _check_weights(name: str, weights: tuple[float, ...], count: int | None) -> None:

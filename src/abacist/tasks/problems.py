@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from abacist.tasks.config import LABELS
+
 OPERATIONS = ("+", "-", "*", "//", "%", "sort", "+ mod")
 """What a problem can ask; `Problems.operation_B` numbers them in this order."""
 
@@ -53,9 +55,11 @@ class Ordering:
 
     def texts(self) -> list[str]:
         """Each order as labels: `cab`."""
-        rows = (self.ranked_BN + ord("a")).tolist()
-        counts = self.counts_B.tolist()
-        return ["".join(map(chr, row[:count])) for row, count in zip(rows, counts, strict=True)]
+        rows, counts = self.ranked_BN.tolist(), self.counts_B.tolist()
+        return [
+            "".join(LABELS[number] for number in row[:count])
+            for row, count in zip(rows, counts, strict=True)
+        ]
 
 
 Answer = Numbers | Ordering

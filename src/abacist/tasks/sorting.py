@@ -5,14 +5,12 @@
 ['bca']
 """
 
-import string
-
 import torch
 from torch import Tensor
 
 from abacist.errors import ProblemError
 from abacist.tasks import digits
-from abacist.tasks.config import MOST_LABELS, SortingConfig
+from abacist.tasks.config import LABELS, MOST_LABELS, SortingConfig
 from abacist.tasks.problems import Ordering, Problems, Shapes
 from abacist.tasks.reading import shown, whole_number
 
@@ -49,15 +47,7 @@ class Sorting:
 
     def answer(self, problems: Problems) -> Ordering:
         """The stable order, found by comparing all pairs: N is small, and pairs are many at once."""
-        smaller, equal = _compare_pairs(problems.digits_BNW)
-        present = problems.lengths_BN > 0
-        earlier = torch.ones(equal.shape[1:], dtype=torch.bool, device=equal.device).triu(1)
-        before = (smaller | (equal & earlier)) & present.unsqueeze(2)
-        ranks = torch.where(present, before.sum(dim=1), problems.num_operands)
-        # Numbers that are not there rank behind all others, each on its own place.
-        ranks = torch.where(
-            present, ranks, torch.arange(problems.num_operands, device=ranks.device)
-        )
+        ranks = ranks_of(problems)
         places = torch.arange(problems.num_operands, device=ranks.device).expand_as(ranks)
         return Ordering(torch.zeros_like(ranks).scatter(1, ranks, places), problems.counts_B)
 
@@ -81,7 +71,7 @@ class Sorting:
         operands = [problems.operand(i).texts() for i in range(problems.num_operands)]
         return [
             ",".join(
-                f"{label}:{number}" for label, number in zip(_LABELS, row, strict=False) if number
+                f"{label}:{number}" for label, number in zip(LABELS, row, strict=False) if number
             )
             for row in zip(*operands, strict=True)
         ]
@@ -93,7 +83,7 @@ class Sorting:
             : max(self.config.min_numbers, min(3, self.config.max_numbers))
         ]
         numbers += ("5",) * (self.config.min_numbers - len(numbers))
-        return ",".join(f"{a}:{n}" for a, n in zip(_LABELS, numbers, strict=False))
+        return ",".join(f"{a}:{n}" for a, n in zip(LABELS, numbers, strict=False))
 
     @property
     def deed(self) -> str:
@@ -112,7 +102,7 @@ class Sorting:
                 f"{len(parts)} numbers are given and there are {MOST_LABELS} labels. {remedy}"
             )
         numbers = []
-        for part, label in zip(parts, _LABELS, strict=False):
+        for part, label in zip(parts, LABELS, strict=False):
             found, colon, text = part.rpartition(":")
             if colon and found.strip() != label:
                 raise ProblemError(
@@ -134,7 +124,15 @@ class Sorting:
         return numbers
 
 
-_LABELS = string.ascii_lowercase
+def ranks_of(problems: Problems) -> Tensor:
+    """int64 (B, N): where in the order each number comes, from 0; numbers that are not there come last."""
+    smaller, equal = _compare_pairs(problems.digits_BNW)
+    present = problems.lengths_BN > 0
+    earlier = torch.ones(equal.shape[1:], dtype=torch.bool, device=equal.device).triu(1)
+    before = (smaller | (equal & earlier)) & present.unsqueeze(2)
+    # Each of those that are not there ranks on its own place.
+    own = torch.arange(problems.num_operands, device=equal.device)
+    return torch.where(present, before.sum(dim=1), own)
 
 
 def _compare_pairs(digits_BNW: Tensor) -> tuple[Tensor, Tensor]:
