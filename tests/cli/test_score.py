@@ -144,7 +144,7 @@ def test_a_grid_is_drawn_and_shown(run, untrained):
 
 
 def test_ctrl_c_keeps_the_squares_that_are_done(run, untrained, monkeypatch):
-    draw, squares = grid._draw, []
+    draw, squares = grid.draw_of_lengths, []
 
     def interrupted(subject, lengths, generator):
         squares.append(int(lengths.max()))
@@ -152,7 +152,7 @@ def test_ctrl_c_keeps_the_squares_that_are_done(run, untrained, monkeypatch):
             raise KeyboardInterrupt
         return draw(subject, lengths, generator)
 
-    monkeypatch.setattr(grid, "_draw", interrupted)
+    monkeypatch.setattr(grid, "draw_of_lengths", interrupted)
     code, out, _ = run("score", str(untrained.path), "--suite", "grid,splits")
     assert code == 130
     assert "interrupted in square 4" in out

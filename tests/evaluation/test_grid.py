@@ -19,13 +19,13 @@ from abacist.tasks.config import TASKS
 def drawn(monkeypatch):
     """All problems that a grid draws, batch by batch."""
     batches = []
-    draw = module._draw
+    draw = module.draw_of_lengths
 
     def recorded(*arguments):
         batches.append(draw(*arguments))
         return batches[-1]
 
-    monkeypatch.setattr(module, "_draw", recorded)
+    monkeypatch.setattr(module, "draw_of_lengths", recorded)
     return batches
 
 
