@@ -21,7 +21,7 @@ def sort() -> Recipe:
     """
     return Recipe(
         name="sort",
-        task=SortingConfig(max_numbers=MOST_LABELS, max_digits=3),
+        task=SortingConfig(max_numbers=MOST_LABELS, max_digits=3, sampling="ties"),
         format=FORMATS["insertion-sort"],
         split=SplitConfig(),
         model=ModelConfig(
