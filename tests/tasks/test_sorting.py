@@ -268,5 +268,17 @@ def test_drawn_problems_are_sorted_like_python() -> None:
     assert TASK.answer(problems).texts() == [in_order(row) for row in rows]
 
 
+def test_half_of_the_problems_drawn_with_ties_hold_two_digits_only() -> None:
+    task = Sorting(SortingConfig(max_numbers=20, max_digits=4, sampling="ties"))
+    problems = draw(task, 2_000)
+    rows = [set(expression) & set(string.digits) for expression in task.expressions(problems)]
+    long = [digits for digits, n in zip(rows, problems.counts_B.tolist(), strict=True) if n > 9]
+    assert 0.45 < sum(digits <= {"1", "2"} for digits in long) / len(long) < 0.55
+    same = draw(Sorting(SortingConfig(max_numbers=20, max_digits=4)), 2_000)
+    assert torch.equal(problems.lengths_BN, same.lengths_BN)
+    inside = torch.arange(problems.digits_BNW.shape[2]) < problems.lengths_BN.unsqueeze(2)
+    assert not problems.digits_BNW[~inside].any()
+
+
 def test_no_problems_can_be_drawn() -> None:
     assert len(draw(TASK, 0)) == 0

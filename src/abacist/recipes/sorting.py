@@ -16,12 +16,12 @@ def sort() -> Recipe:
     Promise: one seed so far, and that is certified for every length.
 
     Each token is a function of itself and of the one that it points to (formats/insertion_sort.py), so
-    neither length nor order is an obstacle. What is rare is the last label behind another, which takes the
-    largest of 52 numbers at the end of the list: the second stage is of lists where many are equal.
+    length is no obstacle. What is rare is the last label behind another, for which the last of 52 numbers
+    must be the largest: so half of the problems have many equal numbers, and one stage has 52 in all.
     """
     return Recipe(
         name="sort",
-        task=SortingConfig(max_numbers=MOST_LABELS, max_digits=3),
+        task=SortingConfig(max_numbers=MOST_LABELS, max_digits=3, sampling="ties"),
         format=FORMATS["insertion-sort"],
         split=SplitConfig(),
         model=ModelConfig(

@@ -130,6 +130,8 @@ class SortingConfig:
     """Shortest number while training, in digits."""
     max_digits: int = 10
     """Longest number while training; a problem's own limit is drawn first, each equally likely."""
+    sampling: Literal["uniform", "ties"] = "uniform"
+    """Any digits, or (`ties`) in half of all problems only two different ones: many numbers are equal, or nearly."""
 
     def __post_init__(self) -> None:
         check_between("task.max_numbers", self.max_numbers, 1, MOST_LABELS, 10)

@@ -41,9 +41,14 @@ class Sorting:
         return Shapes.of(lengths * (torch.arange(config.max_numbers) < counts), "sort")
 
     def draw(self, shapes: Shapes, generator: torch.Generator) -> Problems:
-        """Problems with uniform digits."""
+        """Problems with uniform digits, or with only 1 and 2 in half of them."""
         width = int(shapes.lengths_BN.max()) if len(shapes) else 1
-        return Problems(digits.draw(shapes.lengths_BN, width, generator), shapes)
+        drawn = digits.draw(shapes.lengths_BN, width, generator)
+        if self.config.sampling == "ties":
+            tied = torch.rand(len(shapes), 1, 1, generator=generator) < 0.5
+            inside = torch.arange(width) < shapes.lengths_BN.unsqueeze(2)
+            drawn = torch.where(tied & inside, drawn % 2 + 1, drawn)
+        return Problems(drawn, shapes)
 
     def answer(self, problems: Problems) -> Ordering:
         """The stable order, found by comparing all pairs: N is small, and pairs are many at once."""
