@@ -13,7 +13,9 @@ def sort() -> Recipe:
     """Sorts up to 52 numbers of any length, after training on numbers of at most 3 digits.
 
     Cost: 15,032 parameters, about 3 minutes of training on a core of its own.
-    Promise: one seed so far, and that is certified for every length.
+    Promise: of 10,000 lists of up to 10 numbers of up to 10 digits, and of 1,000 lists of 30 of 30
+    digits, none wrong (one seed, results/sort.json); 3 of 200 lists of 52 numbers, 14 of 3,599
+    neighbourhoods, so not certified.
 
     Each token is a function of itself and of the one that it points to (formats/insertion_sort.py), so
     length is no obstacle. What is rare is the last label behind another, for which the last of 52 numbers
