@@ -99,7 +99,7 @@
   // Of buttons that stand in rows, the one that an arrow key leads to.
   function neighbour(buttons, from, key) {
     const box = (button) => button.getBoundingClientRect();
-    const { left, top } = box(from);
+    const { left, top, height } = box(from);
     const sideways = key === "ArrowLeft" || key === "ArrowRight";
     const sign = key === "ArrowRight" || key === "ArrowDown" ? 1 : -1;
     let best = null;
@@ -107,7 +107,8 @@
     for (const button of buttons) {
       const along = sign * (sideways ? box(button).left - left : box(button).top - top);
       const across = Math.abs(sideways ? box(button).top - top : box(button).left - left);
-      if (along > 2 && (sideways ? across < 4 : true) && along + 100 * across < least) {
+      // Digits that are still rising into place are of the same row.
+      if (along > 2 && (!sideways || across < height / 2) && along + 100 * across < least) {
         least = along + 100 * across;
         best = button;
       }

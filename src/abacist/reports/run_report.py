@@ -17,7 +17,7 @@ from abacist.reports.html import Part, page
 from abacist.reports.markup import Markup, code, command, element, prose, table
 from abacist.reports.records import Records, ScoredRow, ScoredSection, Shared, Wrong
 from abacist.reports.words import cut
-from abacist.tasks.config import ArithmeticConfig
+from abacist.tasks.config import ArithmeticConfig, SortingConfig
 
 SUITES = {
     "lengths": "exact match by number of digits, in training and far beyond",
@@ -363,7 +363,7 @@ def _missing(records: Records) -> Part:
 
 def _has_use(suite: str, recipe: Recipe) -> bool:
     """Whether a suite is worth proposing; in doubt yes, as the command says why where it is not."""
-    task, arithmetic = recipe.task, isinstance(recipe.task, ArithmeticConfig)
+    task = recipe.task
     if suite == "grid":
         return isinstance(task, ArithmeticConfig) and task.max_operands == 2
     if suite == "exhaustive" and isinstance(task, ArithmeticConfig):
@@ -375,7 +375,7 @@ def _has_use(suite: str, recipe: Recipe) -> bool:
         return recipe.model.recurrences > 1
     if suite == "notation":
         return getattr(recipe.format, "spaces", "none") != "none"
-    return arithmetic or suite != "probes"
+    return suite != "probes" or isinstance(task, ArithmeticConfig | SortingConfig)
 
 
 def _settings(records: Records) -> Part:
