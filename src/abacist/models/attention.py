@@ -38,7 +38,7 @@ class Attention(nn.Module):
         self.length_scale = None
         if config.length_scaling:
             self.length_scale = nn.Parameter(torch.full((self.num_heads,), 0.4))
-        self.dropout = config.dropout
+        self.dropout = config.dropout_of("attention")
 
     def keys_values(
         self, x_TBD: Tensor, placement: Placement | None, tap: Tap | None = None

@@ -29,6 +29,7 @@ class MLP(nn.Module):
         self.gate = nn.Linear(config.width, config.mlp_width, bias=biases) if gated else None
         kinds = {"relu": nn.ReLU, "gelu": nn.GELU, "geglu": nn.GELU, "swiglu": nn.SiLU}
         self.activation = kinds[config.activation]()
+        self.dropout = nn.Dropout(config.dropout_of("mlp-hidden"))
         self.down = nn.Linear(config.mlp_width, config.width, bias="mlp-output" in config.biases)
 
     def forward(self, x_TBD: Tensor, tap: Tap | None = None) -> Tensor:
@@ -36,7 +37,7 @@ class MLP(nn.Module):
         hidden = self.activation(tapped(tap, "hook_pre", self.up(x_TBD)))
         if self.gate is not None:
             hidden = hidden * self.gate(x_TBD)
-        out: Tensor = self.down(tapped(tap, "hook_post", hidden))
+        out: Tensor = self.down(self.dropout(tapped(tap, "hook_post", hidden)))
         return out
 
 
@@ -50,7 +51,7 @@ class Block(nn.Module):
         self.mlp_norm = make_norm(config)
         self.mlp = MLP(config)
         self.is_pre_norm = config.norm_order == "pre"
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout_of("outputs"))
 
     def forward(
         self,

@@ -7,6 +7,7 @@ from abacist.errors import ConfigurationError, check_between
 
 Encoding = Literal["learned", "sinusoidal", "rotary", "alibi", "fire", "relative"]
 CoordinateName = Literal["index", "place", "row", "step"]
+Dropped = Literal["embedding", "attention", "mlp-hidden", "outputs"]
 Biases = Literal["queries-keys-values", "attention-output", "mlp-hidden", "mlp-output", "head"]
 
 ABSOLUTE = ("learned", "sinusoidal")
@@ -192,6 +193,13 @@ BIASES: dict[str, tuple[Biases, ...]] = {
 """Names for sets of biases; `all` leaves out the head's, as nearly all models do."""
 
 
+DROPOUT_ON: dict[str, tuple[Dropped, ...]] = {
+    "gpt2": ("embedding", "attention", "outputs"),
+    "torch": ("attention", "mlp-hidden", "outputs"),
+}
+"""Names for where dropout stands: in GPT-2, and in torch's own encoder layer."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
     """A transformer: a causal decoder, or an encoder that writes all answer tokens at once."""
@@ -235,7 +243,11 @@ class ModelConfig:
     tied_head: bool = False
     """Use the token embedding as the output head."""
     dropout: float = 0.0
-    """Share of attention weights and of attention and MLP outputs dropped while training, 0…1."""
+    """Share that is dropped while training, 0 to 0.95."""
+    dropout_on: tuple[Dropped, ...] = field(
+        default=DROPOUT_ON["gpt2"], metadata={"named_values": DROPOUT_ON}
+    )
+    """What dropout drops a share of: the embedded input, attention weights, the MLP's hidden activations, what attention and MLP add to the residual stream."""  # noqa: E501
     positions: tuple[PositionScheme, ...] = field(
         default=POSITIONS["place-relative"], metadata={"named_values": POSITIONS}
     )
@@ -268,6 +280,10 @@ class ModelConfig:
                 "model.initial_state noise without injection would never see the input. "
                 "Try --model.injection add."
             )
+
+    def dropout_of(self, dropped: Dropped) -> float:
+        """What share of these is dropped while training."""
+        return self.dropout if dropped in self.dropout_on else 0.0
 
     @property
     def width_of_head(self) -> int:

@@ -52,7 +52,7 @@ class Transformer(nn.Module):
         self.injection = Injection(config) if config.injection == "linear" else None
         self.final_norm = make_norm(config) if config.final_norm else nn.Identity()
         self.head = nn.Linear(config.width, vocabulary_size, bias="head" in config.biases)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout_of("embedding"))
         if config.tied_head:
             self.head.weight = self.embedding.weight
             # As a head, rows of variance 1 would make logits of the size of the root of the width.
@@ -242,7 +242,7 @@ class Transformer(nn.Module):
     def _is_worth_fusing(self, where: Placed) -> bool:
         """Whether the fused kernel is there and has a use: on a GPU, for heads wide enough for it."""
         config = self.config
-        dropping = self.training and config.dropout > 0
+        dropping = self.training and config.dropout_of("attention") > 0
         window_pays = self.is_windowed and where.num_tokens > _LONGEST_DENSE
         return (
             where.index.is_cuda

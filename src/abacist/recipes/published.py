@@ -9,7 +9,7 @@ from dataclasses import replace
 from abacist.data.config import SplitConfig
 from abacist.evaluation.config import EvaluationConfig
 from abacist.formats.config import FORMATS, CarryTraceFormatConfig, PlainFormatConfig
-from abacist.models.config import CoordinateName, ModelConfig, PositionScheme
+from abacist.models.config import DROPOUT_ON, CoordinateName, ModelConfig, PositionScheme
 from abacist.recipes.recipe import Recipe
 from abacist.tasks.config import ArithmeticConfig
 from abacist.training.config import TrainingConfig
@@ -79,6 +79,7 @@ def parallel_encoder() -> Recipe:
             num_layers=2,
             activation="relu",
             dropout=0.1,
+            dropout_on=DROPOUT_ON["torch"],
             biases=("attention-output", "mlp-hidden", "mlp-output", "head"),
             positions=_learned("index", 42, spread=1.0),
         ),
@@ -121,6 +122,7 @@ def parallel_encoder_torch() -> Recipe:
             norm_order="post",
             final_norm=False,
             dropout=0.1,
+            dropout_on=DROPOUT_ON["torch"],
             biases=(
                 "queries-keys-values",
                 "attention-output",
