@@ -116,3 +116,14 @@ def test_a_directory_under_a_path_that_is_a_file_is_refused(tmp_path: Path) -> N
         files.make_directory(tmp_path / "file" / "a")
     with pytest.raises(RunError, match="cannot write"):
         files.write_directory(tmp_path / "file" / "b", {})
+
+
+def test_a_held_directory_is_refused_to_others_until_it_is_free(tmp_path: Path) -> None:
+    with (
+        files.held(tmp_path),
+        pytest.raises(RunError, match="is being written by another process"),
+        files.held(tmp_path),
+    ):
+        pass
+    with files.held(tmp_path):
+        assert names(tmp_path) == []

@@ -1,9 +1,10 @@
-"""Files that are written whole or not at all.
+"""Files that are written whole or not at all, and directories that one process writes at a time.
 
 Content goes to a temporary neighbour, reaches the disk, and only then takes its final name.
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -50,6 +51,27 @@ def make_directory(path: Path) -> None:
     """Create `path` and its parents."""
     with _clear_errors(path):
         path.mkdir(parents=True, exist_ok=True)
+
+
+@contextlib.contextmanager
+def held(directory: Path) -> Iterator[None]:
+    """Keep all others who ask for it out of `directory`; refuses where somebody is in it.
+
+    The lock goes with the process, however it ends. Where the file system knows no locks there is none.
+    """
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise RunError(
+                f"{directory} is being written by another process. Wait until that is done, or stop it."
+            ) from error
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def remove_leftovers(directory: Path) -> None:

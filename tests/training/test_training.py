@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 import abacist
-from abacist import recipes
+from abacist import files, recipes
 from abacist.configuration import override
 from abacist.errors import CheckpointError, RunError, TrainingDiverged
 from abacist.runs import training
@@ -173,6 +173,16 @@ def test_a_directory_that_exists_is_refused_unless_told_otherwise(untrained, qui
     with pytest.raises(RunError, match=r"exists\. Type --resume"):
         abacist.train("add", out=untrained.path, settings=quick_settings, threads=1)
     abacist.train("add", out=untrained.path, settings=quick_settings, threads=1, overwrite=True)
+
+
+def test_a_run_that_is_being_trained_is_neither_resumed_nor_overwritten(untrained, quick_settings):
+    refused = pytest.raises(RunError, match=r"untrained is being written by another process\.")
+    with files.held(untrained.path):
+        with refused:
+            abacist.resume(untrained.path)
+        with refused:
+            abacist.train("add", out=untrained.path, settings=quick_settings, overwrite=True)
+    assert abacist.resume(untrained.path).step == untrained.step
 
 
 def test_overwrite_never_removes_what_is_not_a_run(tmp_path, quick_settings):

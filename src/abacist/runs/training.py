@@ -63,22 +63,24 @@ def start(
     # Only now: what cannot be built or drawn shall not leave a directory behind.
     directory = RunDirectory(path)
     _claim(directory, overwrite)
-    timings: dict[int, float] = {}
-    if threads is None and where.type != "cpu":
-        threads = 1
-    if threads is None:
-        threads, timings = fastest_threads(model, stream.batch(0), stream.aligned, recipe.training)
-    record = {
-        "recipe": to_json(recipe),
-        "seed": seed,
-        "threads": threads,
-        "device": where.type,
-        "seconds_per_step_by_threads": timings,
-        "parameters": model.num_parameters,
-        **circumstances(),
-    }
-    files.write_json(directory.run_json, record)
-    return _carry_out(directory, recipe, seed, threads, Progress(0, 0.0), observer, where)
+    with files.held(path):
+        timings: dict[int, float] = {}
+        if threads is None and where.type != "cpu":
+            threads = 1
+        if threads is None:
+            first = stream.batch(0)
+            threads, timings = fastest_threads(model, first, stream.aligned, recipe.training)
+        record = {
+            "recipe": to_json(recipe),
+            "seed": seed,
+            "threads": threads,
+            "device": where.type,
+            "seconds_per_step_by_threads": timings,
+            "parameters": model.num_parameters,
+            **circumstances(),
+        }
+        files.write_json(directory.run_json, record)
+        return _carry_out(directory, recipe, seed, threads, Progress(0, 0.0), observer, where)
 
 
 def resume(path: Path, observer: Observer | None = None, device: str | None = None) -> Run:
@@ -96,22 +98,26 @@ def resume(path: Path, observer: Observer | None = None, device: str | None = No
         )
     recipe, record = read_recipe(directory)
     where = find_device(device or record.get("device", "cpu"))
-    files.remove_leftovers(directory.path)
-    files.remove_leftovers(directory.checkpoints)
+    with files.held(path):
+        files.remove_leftovers(directory.path)
+        files.remove_leftovers(directory.checkpoints)
+        progress = _newest_sound(directory)
+        return _carry_out(
+            directory, recipe, record["seed"], record["threads"], progress, observer, where
+        )
+
+
+def _newest_sound(directory: RunDirectory) -> Progress:
+    """How far the newest sound checkpoint is; those that are damaged are reported and deleted."""
     for newest in reversed(checkpoint.all_in(directory.checkpoints)):
         try:
             checkpoint.verify(newest)
         except CheckpointError as error:
-            warnings.warn(f"{error} Going back to the checkpoint before it.", stacklevel=2)
+            warnings.warn(f"{error} Going back to the checkpoint before it.", stacklevel=3)
             shutil.rmtree(newest)
             continue
-        progress = checkpoint.read_progress(newest)
-        break
-    else:
-        progress = Progress(0, 0.0)
-    return _carry_out(
-        directory, recipe, record["seed"], record["threads"], progress, observer, where
-    )
+        return checkpoint.read_progress(newest)
+    return Progress(0, 0.0)
 
 
 def _carry_out(
@@ -228,7 +234,8 @@ def _claim(directory: RunDirectory, overwrite: bool) -> None:
             raise RunError(f"{path} is a file; --out needs a directory that does not exist yet.")
         occupied = any(path.iterdir())
         if occupied and overwrite and directory.run_json.is_file():
-            shutil.rmtree(path)
+            with files.held(path):
+                shutil.rmtree(path)
         elif occupied and overwrite:
             raise RunError(f"{path} holds something else than a run; it is not overwritten.")
         elif occupied:
