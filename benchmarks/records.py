@@ -112,7 +112,7 @@ PUBLISHED_LOOPED = Examination(
 )
 
 EXAMINATIONS: dict[str, Examination] = {
-    "add": replace(LENGTHS, suites={**LENGTHS.suites, "grid": {"grid_size": 100}}),
+    "add": replace(LENGTHS, suites={**LENGTHS.suites, "grid": {"grid_size": 40}}),
     "add-tiny": replace(LENGTHS, told=("≤ 5 digits, all pairs", *LENGTHS.told[1:])),
     "add-many": replace(LENGTHS, told=("≤ 5 digits, all pairs", "20 digits")),
     "subtract": LENGTHS,
@@ -135,6 +135,9 @@ EXAMINATIONS: dict[str, Examination] = {
         (
             Sample("//", (12, 6), 2_000),
             Sample("%", (12, 6), 2_000),
+            # An even number of steps; those above have an odd one.
+            Sample("//", (13, 6), 1_000),
+            Sample("%", (13, 6), 1_000),
             Sample("//", (12, 1), 1_000),
             Sample("//", (20, 10), 500),
             Sample("%", (20, 10), 500),
