@@ -29,6 +29,7 @@ from abacist.evaluation.reaches import (
     STRANGER,
     SYMBOL,
     Contents,
+    GroupedListing,
     Pattern,
     Skeleton,
     pattern_of,
@@ -191,31 +192,14 @@ def _tokens(num_columns: int, num_rows: int) -> list[tuple[int, int, int]]:
     return [*given, *written, _END]
 
 
-class CellListing:
+class CellListing(GroupedListing[_Choices]):
     """Everything that the reaches of a model can hold in long multiplications of every length."""
 
     def __init__(
         self, model: Transformer, task: Arithmetic, format: LongMultiplicationFormat
     ) -> None:
-        self.claim = f"{task.deed} of every length."
         self._task, self._format = task, format
-        self._groups: dict[bytes, dict[_Choices, Pattern]] = {}
-        for lengths in product(range(1, _LONGEST + 1), repeat=2):
-            line, cells = self._cells(*lengths)
-            visibility = visibility_in(model, line)
-            for cell in cells:
-                for query in cell.queries:
-                    pattern = pattern_of(cell, visibility, query)
-                    choices = _Choices.of(cell, pattern)
-                    self._groups.setdefault(pattern.key, {}).setdefault(choices, pattern)
-        self.patterns = [next(iter(group.values())) for group in self._groups.values()]
-        self.num_cases = sum(num_cases for _, num_cases in self.parts())
-
-    def parts(self) -> Iterator[tuple[list[Contents], int]]:
-        """All contents, pattern by pattern, and how many cases were gone through for it."""
-        for group in self._groups.values():
-            part = [self._contents(choices, pattern) for choices, pattern in group.items()]
-            yield part, sum(len(contents.target) for contents in part)
+        super().__init__(f"{task.deed} of every length.", self._found(model))
 
     def long_lines(self) -> Iterator[tuple[Tensor, list[Skeleton]]]:
         """Lines of random problems, far longer than those the patterns are taken from."""
@@ -226,6 +210,15 @@ class CellListing:
             problems = self._task.draw(shapes, generator)
             ids = self._format.write(problems, self._task.answer(problems)).ids
             yield ids, list(cells)
+
+    def _found(self, model: Transformer) -> Iterator[tuple[Pattern, _Choices]]:
+        for lengths in product(range(1, _LONGEST + 1), repeat=2):
+            line, cells = self._cells(*lengths)
+            visibility = visibility_in(model, line)
+            for cell in cells:
+                for query in cell.queries:
+                    pattern = pattern_of(cell, visibility, query)
+                    yield pattern, _Choices.of(cell, pattern)
 
     def _cells(self, num_columns: int, num_rows: int) -> tuple[AnnotatedTokens, list[Cell]]:
         """The line of numbers of so many digits, and all of its cells."""
@@ -253,7 +246,7 @@ class CellListing:
             cells.append(Cell(line, column, row, num_columns, num_rows, numbers, queries))
         return line, cells
 
-    def _contents(self, choices: _Choices, pattern: Pattern) -> Contents:
+    def contents(self, pattern: Pattern, choices: _Choices) -> Contents:
         """Tokens from what enters the cell."""
         format, entering = self._format, choices.entering()
         carry = format.first_carry + entering.carry

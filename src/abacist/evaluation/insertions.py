@@ -23,6 +23,7 @@ from abacist.evaluation.reaches import (
     STRANGER,
     SYMBOL,
     Contents,
+    GroupedListing,
     Pattern,
     Skeleton,
     pattern_of,
@@ -38,6 +39,8 @@ WRITTEN, POINTED_TO = range(2)
 """The two tokens that count, where they are a digit or a label; others are symbols."""
 
 _DIGIT, _LABEL, _NOTHING = "digit", "label", "nothing"
+_Kinds = tuple[str, str]
+"""Of a token and of what it points to."""
 _SHORT = ("0", "1", "10")
 """Numbers of which three show every kind of comparison: equal, unequal, longer and shorter ones."""
 _LONG = ((12, 40), (30, 6), (3, 200))
@@ -51,10 +54,8 @@ class Step:
     line: AnnotatedTokens
     """(1, T)"""
     query: int
-    written: str
-    """`digit`, `label`, or the symbol that the token is."""
-    pointed_to: str
-    """The same of what it points to; `nothing` where that has no digit there."""
+    kinds: _Kinds
+    """`digit`, `label`, or the symbol that the token is, and the same of what it points to; `nothing` where that has no digit there."""  # noqa: E501
     pointer: int | None
     """Where in the line that stands."""
     remedy: ClassVar[str] = "--model.positions pointer-relative"
@@ -67,13 +68,13 @@ class Step:
     @cached_property
     def numbers(self) -> list[int]:
         """Of every token what it is to this one: WRITTEN, POINTED_TO, SYMBOL, or STRANGER."""
+        written, pointed_to = self.kinds
         numbers = [STRANGER] * self.line.ids.shape[1]
         if int(self.line.field[0, 0]) == Field.START:
             numbers[0] = SYMBOL
         if self.pointer is not None:
-            varies = self.pointed_to in (_DIGIT, _LABEL)
-            numbers[self.pointer] = POINTED_TO if varies else SYMBOL
-        numbers[self.query] = WRITTEN if self.written in (_DIGIT, _LABEL) else SYMBOL
+            numbers[self.pointer] = POINTED_TO if pointed_to in (_DIGIT, _LABEL) else SYMBOL
+        numbers[self.query] = WRITTEN if written in (_DIGIT, _LABEL) else SYMBOL
         return numbers
 
 
@@ -90,13 +91,13 @@ class _Pairs:
     """Numbers of a problem, at least."""
 
     @staticmethod
-    def of(step: Step, task: Sorting) -> "_Pairs":
+    def of(kinds: _Kinds, task: Sorting) -> "_Pairs":
         """Which pairs occur, with as many numbers as the task has at most.
 
         Where something is inserted, the last number of all is never in the list before; it is
         the only one that is never followed by a comma.
         """
-        written, pointed_to = step.written, step.pointed_to
+        written, pointed_to = kinds
         last = task.config.max_numbers - 1
         nothing, any_digit = torch.tensor([0]), torch.arange(10)
         in_list, any_label = torch.arange(last), torch.arange(last + 1)
@@ -176,33 +177,12 @@ def _with(usual: str, count: int, others: dict[int, str]) -> list[str]:
     return [others.get(position, usual) for position in range(count)]
 
 
-class InsertionListing:
+class InsertionListing(GroupedListing[_Kinds]):
     """Everything that the reaches of a model can hold in sortings of numbers of every length."""
 
     def __init__(self, model: Transformer, task: Sorting, format: InsertionSortFormat) -> None:
-        self.claim = f"{task.deed} of every length."
         self._task, self._format = task, format
-        self._groups: dict[bytes, dict[tuple[str, str], tuple[_Pairs, Pattern]]] = {}
-        for count in range(1, min(task.config.max_numbers, 3) + 1):
-            for numbers in product(_SHORT, repeat=count):
-                line, steps = self._steps(Problems.from_texts([list(numbers)], ["sort"]))
-                visibility = visibility_in(model, line)
-                for step in steps:
-                    pattern = pattern_of(step, visibility, step.query)
-                    group = self._groups.setdefault(pattern.key, {})
-                    kinds = step.written, step.pointed_to
-                    if kinds not in group:
-                        group[kinds] = _Pairs.of(step, task), pattern
-        self.patterns = [
-            pattern for group in self._groups.values() for _, pattern in list(group.values())[:1]
-        ]
-        self.num_cases = sum(num_cases for _, num_cases in self.parts())
-
-    def parts(self) -> Iterator[tuple[list[Contents], int]]:
-        """All contents, pattern by pattern, and how many cases were gone through for it."""
-        for group in self._groups.values():
-            part = [self._contents(pairs, pattern) for pairs, pattern in group.values()]
-            yield part, sum(len(contents.target) for contents in part)
+        super().__init__(f"{task.deed} of every length.", self._found(model))
 
     def long_lines(self) -> Iterator[tuple[Tensor, list[Skeleton]]]:
         """Lines of random problems, far longer than those the patterns are taken from."""
@@ -215,6 +195,14 @@ class InsertionListing:
             problems = self._task.draw(Shapes.of(lengths, "sort"), generator)
             line, steps = self._steps(problems)
             yield line.ids, list(steps)
+
+    def _found(self, model: Transformer) -> Iterator[tuple[Pattern, _Kinds]]:
+        for count in range(1, min(self._task.config.max_numbers, 3) + 1):
+            for numbers in product(_SHORT, repeat=count):
+                line, steps = self._steps(Problems.from_texts([list(numbers)], ["sort"]))
+                visibility = visibility_in(model, line)
+                for step in steps:
+                    yield pattern_of(step, visibility, step.query), step.kinds
 
     def _steps(self, problems: Problems) -> tuple[AnnotatedTokens, list[Step]]:
         """The line of one problem, and all its steps."""
@@ -233,7 +221,7 @@ class InsertionListing:
             # `=` stands where it would point to.
             pointer = None if query < first else given.get((place[query], row[query]))
             pointed_to = _NOTHING if pointer is None else self._kind(ids[pointer])
-            steps.append(Step(line, query, self._kind(ids[query]), pointed_to, pointer))
+            steps.append(Step(line, query, (self._kind(ids[query]), pointed_to), pointer))
         return line, steps
 
     def _kind(self, token: int) -> str:
@@ -243,8 +231,9 @@ class InsertionListing:
             _LABEL if token >= self._format.first_label else self._format.vocabulary.tokens[token]
         )
 
-    def _contents(self, pairs: _Pairs, pattern: Pattern) -> Contents:
+    def contents(self, pattern: Pattern, choices: _Kinds) -> Contents:
         """The tokens of a pattern for everything that may stand there."""
+        pairs = _Pairs.of(choices, self._task)
         first = self._format.first_label
         values = {
             WRITTEN: pairs.here + first * (pairs.written == _LABEL),

@@ -6,9 +6,10 @@ next token. Where they come from depends on the calculation: `columns` lists tho
 differences, `cells` those of products, `rows` those of divisions, `insertions` those of sorting.
 """
 
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -94,6 +95,32 @@ class Listing(Protocol):
 
     def long_lines(self) -> Iterator[tuple[Tensor, list[Skeleton]]]:
         """A few lines of long numbers: ids (n, T), and all calculations that stand in them."""
+
+
+Choices = TypeVar("Choices", bound=Hashable)
+"""What tells all that may stand in a pattern."""
+
+
+class GroupedListing(ABC, Generic[Choices]):
+    """A listing of patterns and choices, each found any number of times."""
+
+    def __init__(self, claim: str, found: Iterable[tuple[Pattern, Choices]]) -> None:
+        self.claim = claim
+        self._groups: dict[bytes, dict[Choices, Pattern]] = {}
+        for pattern, choices in found:
+            self._groups.setdefault(pattern.key, {}).setdefault(choices, pattern)
+        self.patterns = [next(iter(group.values())) for group in self._groups.values()]
+        self.num_cases = sum(num_cases for _, num_cases in self.parts())
+
+    def parts(self) -> Iterator[tuple[list[Contents], int]]:
+        """All contents, pattern by pattern, and how many cases were gone through for it."""
+        for group in self._groups.values():
+            part = [self.contents(pattern, choices) for choices, pattern in group.items()]
+            yield part, sum(len(contents.target) for contents in part)
+
+    @abstractmethod
+    def contents(self, pattern: Pattern, choices: Choices) -> Contents:
+        """All that may stand in the pattern."""
 
 
 def visibility_in(model: Transformer, line: AnnotatedTokens) -> list[Tensor]:

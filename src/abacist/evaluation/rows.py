@@ -33,6 +33,7 @@ from abacist.evaluation.reaches import (
     STRANGER,
     SYMBOL,
     Contents,
+    GroupedListing,
     Pattern,
     Skeleton,
     pattern_of,
@@ -352,33 +353,15 @@ def _lower_of_a_rest(minuend: int, borrow: int, borrow_above: int) -> tuple[int,
     raise ValueError(f"no rest borrows {borrow_above}, {borrow} at {minuend}")
 
 
-class RowListing:
+class RowListing(GroupedListing[_Choices]):
     """Everything that the reaches of a model can hold in divisions of every length."""
 
     def __init__(
         self, model: Transformer, task: Arithmetic, format: NonRestoringDivisionFormat
     ) -> None:
-        self.claim = f"{task.deed} of every length whose second is not 0."
         self._task, self._format = task, format
-        self._groups: dict[bytes, dict[_Choices, Pattern]] = {}
-        for lengths, (first, second) in product(_LENGTHS, _SHORT):
-            problem = Problems.from_texts(
-                [[first * lengths[0], second * lengths[1]]], [task.operations[0]]
-            )
-            _, spots = self._spots(problem)
-            visibility = visibility_in(model, spots[0].line)
-            for spot in spots:
-                for query in spot.queries:
-                    pattern = pattern_of(spot, visibility, query)
-                    self._groups.setdefault(pattern.key, {}).setdefault(_Choices.of(spot), pattern)
-        self.patterns = [next(iter(group.values())) for group in self._groups.values()]
-        self.num_cases = sum(num_cases for _, num_cases in self.parts())
-
-    def parts(self) -> Iterator[tuple[list[Contents], int]]:
-        """All contents, pattern by pattern, and how many cases were gone through for it."""
-        for group in self._groups.values():
-            part = [self._contents(choices, pattern) for choices, pattern in group.items()]
-            yield part, sum(len(contents.target) for contents in part)
+        claim = f"{task.deed} of every length whose second is not 0."
+        super().__init__(claim, self._found(model))
 
     def long_lines(self) -> Iterator[tuple[Tensor, list[Skeleton]]]:
         """Lines of random problems, far longer than those the patterns are taken from."""
@@ -388,6 +371,17 @@ class RowListing:
             shapes = Shapes.of(torch.tensor([lengths]), operation)
             ids, spots = self._spots(self._task.draw(shapes, generator))
             yield ids, list(spots)
+
+    def _found(self, model: Transformer) -> Iterator[tuple[Pattern, _Choices]]:
+        for lengths, (first, second) in product(_LENGTHS, _SHORT):
+            problem = Problems.from_texts(
+                [[first * lengths[0], second * lengths[1]]], [self._task.operations[0]]
+            )
+            _, spots = self._spots(problem)
+            visibility = visibility_in(model, spots[0].line)
+            for spot in spots:
+                for query in spot.queries:
+                    yield pattern_of(spot, visibility, query), _Choices.of(spot)
 
     def _spots(self, problem: Problems) -> tuple[Tensor, list[Spot]]:
         """The line of one problem, ids (1, T), and all of its queries."""
@@ -465,7 +459,7 @@ class RowListing:
             rows.append((row, begin + width, steps_done))
         return rows
 
-    def _contents(self, choices: _Choices, pattern: Pattern) -> Contents:
+    def contents(self, pattern: Pattern, choices: _Choices) -> Contents:
         """Tokens from what stands around the query."""
         format = self._format
         entering = choices.entering(len(format.operator_ids))
