@@ -21,11 +21,13 @@ from abacist import recipes
 from abacist.runs.training import circumstances
 
 PAIRS = {"three-digit": "three-digit-grokking", "spaced": "spaced-gpt2"}
+WHOLE = ("three-digit", "three-digit-grokking")
+"""Those of which every problem there is gets asked."""
 TIMED_STEPS = 100
 
 
 def trained(recipe: str, steps: int | None) -> dict[str, Any]:
-    """In a process of its own: train, fully or for some steps, and score what is finite."""
+    """In a process of its own: train, fully or for some steps, and score."""
     settings: dict[str, object] = {}
     if steps is not None:
         settings = {"training.num_steps": steps, "training.validate_every": steps}
@@ -47,9 +49,8 @@ def trained(recipe: str, steps: int | None) -> dict[str, Any]:
             reached = [c for c in curve if (c["exact_match"]["value"] or 0) >= level]
             name = f"to_{level:.0%}"
             found[name] = (reached and {k: reached[0][k] for k in ("step", "seconds")}) or None
-        if steps is None and run.task.space() is not None:
-            card = run.score(["exhaustive"])
-            found["errors_of_all"] = card.errors
+        if recipe in WHOLE:
+            found["errors_of_all"] = run.score(["exhaustive"]).errors
     return found
 
 

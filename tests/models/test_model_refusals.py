@@ -165,6 +165,11 @@ MODEL_REFUSALS = [
     ({"recurrences": 1_025}, "model.recurrences must be 1 to 1,024, got 1025", "recurrences 1"),
     ({"dropout": -0.1}, "model.dropout must be 0 to 0.95, got -0.1", "dropout 0.0"),
     ({"dropout": 1.0}, "model.dropout must be 0 to 0.95, got 1.0", "dropout 0.0"),
+    (
+        {"embedding_spread": -1.0},
+        "model.embedding_spread must be 0 to 100, got -1.0",
+        "embedding_spread 0.0",
+    ),
     ({"head_width": 0}, "model.head_width must be 1 to 65,536, got 0", "head_width 8"),
     (
         {"width": 30},

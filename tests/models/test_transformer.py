@@ -225,6 +225,23 @@ def test_number_of_parameters_equals_the_formula(settings: dict[str, object]) ->
     assert Transformer(config, V).num_parameters == num_parameters(config, V)
 
 
+@pytest.mark.parametrize(
+    ("settings", "spread"),
+    [
+        ({}, 1.0),
+        ({"tied_head": True}, 0.125),
+        ({"tied_head": True, "embedding_spread": 1.0}, 1.0),
+        ({"embedding_spread": 0.02}, 0.02),
+    ],
+)
+def test_token_embeddings_begin_with_the_spread_told(
+    settings: dict[str, float | bool], spread: float
+) -> None:
+    torch.manual_seed(0)
+    weight = Transformer(ModelConfig(width=64, **settings), V).embedding.weight
+    assert weight.std().item() == pytest.approx(spread, rel=0.1)
+
+
 def test_tied_head_is_the_embedding() -> None:
     model = Transformer(ModelConfig(tied_head=True), V)
     assert model.head.weight is model.embedding.weight

@@ -242,6 +242,8 @@ class ModelConfig:
     """Which linear maps have a bias."""
     tied_head: bool = False
     """Use the token embedding as the output head."""
+    embedding_spread: float = 0.0
+    """Standard deviation of the token embedding that training begins with; 0: 1, or width^-0.5 for a tied head."""
     dropout: float = 0.0
     """Share that is dropped while training, 0 to 0.95."""
     dropout_on: tuple[Dropped, ...] = field(
@@ -259,6 +261,7 @@ class ModelConfig:
         check_between("model.mlp_width", self.mlp_width, 1, 1_048_576, 128)
         check_between("model.num_layers", self.num_layers, 1, 1_024, 1)
         check_between("model.recurrences", self.recurrences, 1, 1_024, 1)
+        check_between("model.embedding_spread", self.embedding_spread, 0.0, 100.0, 0.0)
         check_between("model.dropout", self.dropout, 0.0, 0.95, 0.0)
         if self.head_width is not None:
             check_between("model.head_width", self.head_width, 1, 65_536, 8)

@@ -55,8 +55,10 @@ class Transformer(nn.Module):
         self.dropout = nn.Dropout(config.dropout_of("embedding"))
         if config.tied_head:
             self.head.weight = self.embedding.weight
-            # As a head, rows of variance 1 would make logits of the size of the root of the width.
-            nn.init.normal_(self.embedding.weight, std=config.width**-0.5)
+        # As a head, rows of variance 1 would make logits of the size of the root of the width.
+        spread = config.embedding_spread or (config.width**-0.5 if config.tied_head else 1.0)
+        if spread != 1.0:  # which torch draws by itself
+            nn.init.normal_(self.embedding.weight, std=spread)
 
     @property
     def schemes(self) -> tuple[PositionScheme, ...]:

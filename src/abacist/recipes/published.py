@@ -40,7 +40,8 @@ def three_digit_grokking() -> Recipe:
             num_layers=2,
             biases=("mlp-hidden", "mlp-output"),
             tied_head=True,
-            positions=_learned("index", 13),
+            embedding_spread=1.0,
+            positions=_learned("index", 13, spread=1.0),
         ),
         training=TrainingConfig(
             num_examples=50_000,
