@@ -9,7 +9,7 @@ from dataclasses import replace
 from abacist.data.config import SplitConfig
 from abacist.evaluation.config import EvaluationConfig
 from abacist.formats.config import FORMATS, CarryTraceFormatConfig, PlainFormatConfig
-from abacist.models.config import DROPOUT_ON, CoordinateName, ModelConfig, PositionScheme
+from abacist.models.config import BIASES, DROPOUT_ON, CoordinateName, ModelConfig, PositionScheme
 from abacist.recipes.recipe import Recipe
 from abacist.tasks.config import ArithmeticConfig
 from abacist.training.config import TrainingConfig
@@ -124,13 +124,7 @@ def parallel_encoder_torch() -> Recipe:
             final_norm=False,
             dropout=0.1,
             dropout_on=DROPOUT_ON["torch"],
-            biases=(
-                "queries-keys-values",
-                "attention-output",
-                "mlp-hidden",
-                "mlp-output",
-                "head",
-            ),
+            biases=(*BIASES["all"], "head"),
             positions=_learned("index", 42, spread=1.0),
         ),
     )
@@ -241,13 +235,7 @@ def looped_abacus_post() -> Recipe:
             recurrences=16,
             injection="sublayers",
             final_norm=False,
-            biases=(
-                "queries-keys-values",
-                "attention-output",
-                "mlp-hidden",
-                "mlp-output",
-                "head",
-            ),
+            biases=(*BIASES["all"], "head"),
             positions=(
                 PositionScheme(
                     encoding="learned",
