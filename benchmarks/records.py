@@ -148,6 +148,19 @@ EXAMINATIONS: dict[str, Examination] = {
         proved=True,
         told=("12 // 6 digits", "12 % 6 digits", "20 // 10 digits", "40 // 20 digits"),
     ),
+    "modulo": Examination(
+        {"lengths": {"longest": 12}, "probes": {}},
+        (
+            Sample("%", (12, 6), 2_000),
+            Sample("%", (13, 6), 1_000),
+            Sample("%", (20, 10), 500),
+            Sample("%", (20, 10), 500, "nines"),
+            Sample("%", (40, 20), 100),
+            Sample("%", (100, 50), 4),
+        ),
+        proved=True,
+        told=("12 % 6 digits", "20 % 10 digits", "40 % 20 digits"),
+    ),
     "sort": Examination(
         {"strata": {"num_problems": 100}, "probes": {}},
         (

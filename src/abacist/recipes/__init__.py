@@ -24,6 +24,7 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
     "subtract": addition.subtract,
     "multiply": multiplication.multiply,
     "divide": division.divide,
+    "modulo": division.modulo,
     "sort": sorting.sort,
     "three-digit": three_digit.three_digit,
     "spaced": spaced.spaced,
