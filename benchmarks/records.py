@@ -6,7 +6,8 @@
 
 The first two write `results/RECIPE.json`, after every seed. With `--runs DIR` the runs are kept, and
 one that was stopped half-way is gone on with; with `--go-on` seeds that the record holds are not
-trained again. The third makes docs/results.md and the README's table anew from all records.
+trained again. The third makes docs/results.md and the tables of README.md and docs/systems/README.md
+anew from all records.
 
 Each seed is trained from nothing with its own data and scored on its own problems of the test
 split, one seed after the other, in processes of their own, so that seconds and memory are a
@@ -37,7 +38,7 @@ from abacist.evaluation.exact_match import exact_match
 from abacist.evaluation.samples import distinct
 from abacist.intervals import Proportion, percent
 from abacist.reports.figures import draw_training
-from abacist.runs.run import Run
+from abacist.runs.run import Run, build_model
 from abacist.runs.training import circumstances
 from abacist.tasks.config import ArithmeticConfig, SortingConfig
 from abacist.tasks.problems import Shapes
@@ -215,6 +216,19 @@ EXAMINATIONS: dict[str, Examination] = {
     "looped-abacus-16x1": PUBLISHED_LOOPED,
 }  # fmt: skip
 
+
+DOCUMENTS = {
+    "encoder": ("parallel-encoder", "parallel-encoder-torch", "parallel", "multiply", "sort"),
+    "looped": (
+        "looped-abacus-1x16", "looped-abacus-8x2", "looped-abacus-16x1", "looped-abacus-post",
+        "looped-abacus-small", "add",
+    ),
+    "five operations": ("five-operations-10m", "five-operations"),
+    "spaces": ("spaced-gpt2", "spaced"),
+    "grokking": ("three-digit-grokking", "three-digit"),
+    "none": ("subtract", "add-many", "divide", "modulo"),
+}  # fmt: skip
+"""The published systems, each with its recipes, ours last; what none of them does, too."""
 
 # Making a record ---------------------------------------------------------------------------------
 
@@ -396,16 +410,49 @@ def summary() -> str:
     ]
     for name, record in records().items():
         found = record["seeds"]
-        told = []
-        for rows in same_rows(found):
-            label = rows[0]["name"]
-            if label in EXAMINATIONS[name].told or label.split(":")[0] in EXAMINATIONS[name].told:
-                told.append(f"{label}: {counted(rows)} of {rows[0]['n']:,}")
         lines.append(
             f"| [`{name}`](docs/results.md#{name}) | {found[0]['parameters']:,} | {len(found)} | "
-            f"{cost(found)} | {'<br>'.join(told)} | {certified(found)} |"
+            f"{cost(found)} | {told(name, found)} | {certified(found)} |"
         )
     return "\n".join(lines)
+
+
+def told(name: str, seeds: list[dict[str, Any]]) -> str:
+    """The rows that stand for all, one below the other."""
+    labels = EXAMINATIONS[name].told
+    return "<br>".join(
+        f"{rows[0]['name']}: {counted(rows)} of {rows[0]['n']:,}"
+        for rows in same_rows(seeds)
+        if rows[0]["name"] in labels or rows[0]["name"].split(":")[0] in labels
+    )
+
+
+def side_by_side() -> str:
+    """The table of the published systems, each with ours below it."""
+    lines = [
+        "| document | recipe | parameters | seconds (processor) | wrong, in each seed | certified | command |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    kept = records()
+    for document, names in DOCUMENTS.items():
+        for name in names:
+            if name not in kept:
+                size = f"{parameters(name):,}"
+                lines.append(f"| {document} | `{name}` | {size} | no record yet | | | |")
+                continue
+            found = kept[name]["seeds"]
+            lines.append(
+                f"| {document} | [`{name}`](../results.md#{name}) | {found[0]['parameters']:,} | "
+                f"{cost(found)} | {told(name, found)} | {certified(found)} | "
+                f"`{command(name, len(found))}` |"
+            )
+    return "\n".join(lines)
+
+
+def parameters(name: str) -> int:
+    """Trained numbers of a recipe's model."""
+    with torch.device("meta"):
+        return build_model(recipes.find(name)).num_parameters
 
 
 def chapter(name: str, record: dict[str, Any]) -> str:
@@ -455,16 +502,20 @@ def page() -> str:
     return "\n\n".join([HEAD, *(chapter(*named) for named in records().items())]) + "\n"
 
 
-def with_table(readme: str) -> str:
-    """The README with its table made anew."""
+def with_table(text: str, table: str) -> str:
+    """A document with its table made anew."""
     marked = r"(<!-- records -->\n).*?(<!-- end of records -->)"
-    return re.sub(marked, lambda m: f"{m[1]}{summary()}\n{m[2]}", readme, flags=re.DOTALL)
+    return re.sub(marked, lambda m: f"{m[1]}{table}\n{m[2]}", text, flags=re.DOTALL)
 
 
-def write_pages() -> None:
-    (ROOT / "docs" / "results.md").write_text(page())
-    readme = ROOT / "README.md"
-    readme.write_text(with_table(readme.read_text()))
+def pages() -> dict[Path, str]:
+    """All documents that are made of records, wholly or in part."""
+    readme, systems = ROOT / "README.md", ROOT / "docs" / "systems" / "README.md"
+    return {
+        ROOT / "docs" / "results.md": page(),
+        readme: with_table(readme.read_text(), summary()),
+        systems: with_table(systems.read_text(), side_by_side()),
+    }
 
 
 def main() -> None:
@@ -479,7 +530,8 @@ def main() -> None:
     parser.add_argument("--pages", action="store_true", help="only make the pages anew")
     arguments = parser.parse_args()
     if arguments.pages:
-        write_pages()
+        for path, text in pages().items():
+            path.write_text(text)
         return
     if arguments.recipe is None:
         parser.error("type a recipe, or --pages")

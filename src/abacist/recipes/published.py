@@ -295,24 +295,35 @@ def looped_abacus_16x1() -> Recipe:
 def looped_abacus_small() -> Recipe:
     """The looped model of the paper at a size made for two cores.
 
-    Cost: 166,144 parameters; 8,000 steps of 128 problems, never timed to the end.
-    Promise: none yet; it was never trained to the end here.
+    Cost: 76,032 parameters; 4,500 steps of 128 problems, about 15 minutes on one core.
+    Promise: none yet.
+
+    One layer looped 8 times, trained on sums of up to 10 digits; positions begin anywhere up to 40.
     """
     base = _looped_abacus(1, 16)
+    (positions,) = base.model.positions
     return replace(
         base,
         name="looped-abacus-small",
-        model=replace(base.model, width=64, num_heads=4, mlp_width=128, recurrences=8),
+        task=ArithmeticConfig(max_digits=10),
+        model=replace(
+            base.model,
+            width=64,
+            num_heads=4,
+            mlp_width=128,
+            recurrences=8,
+            positions=(replace(positions, num_positions=128, max_offset=40),),
+        ),
         training=TrainingConfig(
-            num_steps=8_000,
+            num_steps=4_500,
             batch_size=128,
-            learning_rate=1e-3,
+            learning_rate=3e-3,
             schedule="trapezoid",
             warmup_steps=400,
             clip_norm=0.5,
             progressive_loss="detached",
         ),
-        evaluation=EvaluationConfig(longest=100),
+        evaluation=EvaluationConfig(longest=40),
     )
 
 
