@@ -193,7 +193,10 @@ EXAMINATIONS: dict[str, Examination] = {
     "parallel": Examination(
         {"strata": {}, "lengths": {"longest": 20}, "probes": {}},
         (Sample("+", (20, 20)), Sample("+", (30, 30))),
-        told=("≤ 20 digits, all pairs", "20 + 20 digits", "single digits, 0+0 to 9+9", "21–30 digits, random"),
+        told=(
+            "20 + 20 digits", "30 + 30 digits", "single digits, 0+0 to 9+9",
+            "a+b and b+a answered alike",
+        ),
     ),
     "parallel-encoder": Examination(
         {"strata": {}, "lengths": {"longest": 20}, "probes": {}},

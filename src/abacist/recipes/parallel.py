@@ -21,8 +21,8 @@ def parallel() -> Recipe:
     some column far below carries, and all columns between pass it on. Here a slot first gathers its
     column; then it looks for the nearest column below that does not add up to 9, which decides.
     Attention that falls with the distance in places makes "nearest" easy to say, and problems in which
-    many columns add up to 9, with and without a carry below them, make it worth learning. Nothing tells the two operands apart,
-    so that a + b and b + a are the same to it.
+    many columns add up to 9, with and without a carry below them, make it worth learning. Nothing tells
+    the two operands apart, so that a + b and b + a are the same to it.
     """
     return Recipe(
         name="parallel",
