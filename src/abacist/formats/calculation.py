@@ -1,12 +1,57 @@
 """What formats share whose prompt is a calculation, such as `12+34=`, with work behind it."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from abacist.formats.annotated import Field
+import torch
+from torch import Tensor
+
+from abacist.formats.annotated import EVERYWHERE, Field
 from abacist.formats.joined import JoinedFormat
 from abacist.formats.lines import Piece, constant, operators
 from abacist.tasks.problems import Problems
 from abacist.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the tokens of lines are part of, bool (B, T) each, and where the prompt's symbols stand."""
+
+    is_start: Tensor
+    is_operator: Tensor
+    """In the prompt."""
+    is_equals: Tensor
+    """The first one."""
+    answering: Tensor
+    """Behind `=`."""
+    is_end: Tensor
+    padding: Tensor
+    """Behind the first end token."""
+    index: Tensor
+    """int32 (1, T): 0, 1, 2 …"""
+
+    @property
+    def operator_at(self) -> Tensor:
+        """int32 (B, 1): the index of the last operator; 0 for nonsense without one."""
+        return torch.where(self.is_operator, self.index, 0).amax(dim=1, keepdim=True)
+
+    @property
+    def equals_at(self) -> Tensor:
+        """int32 (B, 1): the index of `=`; 0 for nonsense without it."""
+        return torch.where(self.is_equals, self.index, 0).amax(dim=1, keepdim=True)
+
+    @property
+    def target(self) -> Tensor:
+        """bool (B, T): what the model has to write."""
+        return self.answering & ~self.padding
+
+    def mark_ends(self, field: Tensor, *coordinates: Tensor) -> None:
+        """Enter start token, end token and padding, which are the same in every notation, in place."""
+        for coordinate in coordinates:
+            coordinate.masked_fill_(self.is_start, EVERYWHERE)
+        field.masked_fill_(self.is_start, int(Field.START))
+        field.masked_fill_(self.is_end & self.answering, int(Field.ANSWER))
+        field.masked_fill_(self.padding, int(Field.PADDING))
 
 
 class CalculationFormat(JoinedFormat):
@@ -35,6 +80,23 @@ class CalculationFormat(JoinedFormat):
             int(Field.OPERATOR): operator,
             int(Field.EQUALS): self.equals_id,
         }.get(field)
+
+    def _parts(self, ids_BT: Tensor) -> Parts:
+        is_equals, is_end = ids_BT == self.equals_id, ids_BT == self.end_id
+        answering = is_equals.cumsum(dim=1, dtype=torch.int32) > is_equals
+        is_operator = torch.zeros_like(is_equals)
+        for operator in self.operator_ids:
+            is_operator |= ids_BT == operator
+        is_start = ids_BT == (-1 if self.start_id is None else self.start_id)
+        return Parts(
+            is_start=is_start & ~answering,
+            is_operator=is_operator & ~answering,
+            is_equals=is_equals & ~answering,
+            answering=answering,
+            is_end=is_end,
+            padding=is_end.cumsum(dim=1, dtype=torch.int32) > is_end,
+            index=torch.arange(ids_BT.shape[1], dtype=torch.int32, device=ids_BT.device)[None],
+        )
 
     def _prompt_pieces(self, problems: Problems) -> list[Piece]:
         batch, device = len(problems), problems.digits_BNW.device

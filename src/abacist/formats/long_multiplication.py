@@ -118,14 +118,10 @@ class LongMultiplicationFormat(CalculationFormat):
         return Piece(cells.flatten(1).gather(1, flat), widths)
 
     def _annotate(self, ids: Tensor) -> AnnotatedTokens:
-        length = ids.shape[1]
-        index = torch.arange(length, dtype=torch.int32, device=ids.device).unsqueeze(0)
-        is_equals, is_operator = ids == self.equals_id, ids == self.operator_id
-        answering = is_equals.cumsum(dim=1, dtype=torch.int32) > is_equals
-        is_equals, is_operator = is_equals & ~answering, is_operator & ~answering
+        parts = self._parts(ids)
+        index, answering = parts.index, parts.answering
+        operator_at, equals_at = parts.operator_at, parts.equals_at
         begin = 0 if self.start_id is None else 1
-        operator_at = torch.where(is_operator, index, 0).amax(dim=1, keepdim=True)
-        equals_at = torch.where(is_equals, index, 0).amax(dim=1, keepdim=True)
         num_cells = (operator_at - begin).clamp(min=0)
         num_rows = equals_at - operator_at - 1
         # The prompt.
@@ -134,9 +130,9 @@ class LongMultiplicationFormat(CalculationFormat):
         row = torch.where(second, 2 * (index - operator_at) - 1, EVERYWHERE)
         field = torch.where(second, Field.OPERAND + 1, int(Field.OPERAND)).to(torch.uint8)
         for tensor, value in ((place, NO_PLACE), (row, NO_PLACE), (field, Field.OPERATOR)):
-            tensor.masked_fill_(is_operator, int(value))
+            tensor.masked_fill_(parts.is_operator, int(value))
         for tensor, value in ((place, ANCHOR), (row, ANCHOR), (field, Field.EQUALS)):
-            tensor.masked_fill_(is_equals, int(value))
+            tensor.masked_fill_(parts.is_equals, int(value))
         # The cells.
         row_width = _CELL * num_cells + 2
         behind = (index - equals_at - 1).clamp(min=0)
@@ -150,16 +146,9 @@ class LongMultiplicationFormat(CalculationFormat):
         final = is_digit & ((cell == 1) | (work_row >= num_rows))
         work_field = torch.where(final, int(Field.ANSWER), int(Field.SCRATCH)).to(torch.uint8)
         field = torch.where(answering, work_field, field)
-        if self.start_id is not None:
-            is_start = (ids == self.start_id) & ~answering
-            for tensor, value in ((place, EVERYWHERE), (row, EVERYWHERE), (field, Field.START)):
-                tensor.masked_fill_(is_start, int(value))
-        is_end = ids == self.end_id
-        padding = is_end.cumsum(dim=1, dtype=torch.int32) > is_end
-        field.masked_fill_(padding, int(Field.PADDING))
         # The end token stands where the first carry of another row would.
-        field.masked_fill_(is_end & ~padding & answering, int(Field.ANSWER))
-        return AnnotatedTokens(ids.int(), place.int(), field, answering & ~padding, row=row.int())
+        parts.mark_ends(field, place, row)
+        return AnnotatedTokens(ids.int(), place.int(), field, parts.target, row=row.int())
 
     def _read(self, ids: list[int]) -> str | None:
         if self.equals_id not in ids or self.operator_id not in ids:

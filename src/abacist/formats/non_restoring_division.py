@@ -82,16 +82,10 @@ class NonRestoringDivisionFormat(CalculationFormat):
         """
         ids = ids_BT.int()
         length = ids.shape[1]
-        index = torch.arange(length, dtype=torch.int32, device=ids.device).unsqueeze(0)
-        is_equals = ids == self.equals_id
-        is_operator = torch.zeros_like(is_equals)
-        for operator in self.operator_ids:
-            is_operator |= ids == operator
-        answering = is_equals.cumsum(dim=1, dtype=torch.int32) > is_equals
-        is_equals, is_operator = is_equals & ~answering, is_operator & ~answering
+        parts = self._parts(ids)
+        index, answering = parts.index, parts.answering
+        operator_at, equals_at = parts.operator_at, parts.equals_at
         begin = 0 if self.start_id is None else 1
-        operator_at = torch.where(is_operator, index, 0).amax(dim=1, keepdim=True)
-        equals_at = torch.where(is_equals, index, 0).amax(dim=1, keepdim=True)
         num_columns = (operator_at - begin).clamp(min=0)
         divisor_length = (equals_at - operator_at - 1).clamp(min=0)
         num_steps = (num_columns - divisor_length + 1).clamp(min=1)
@@ -107,10 +101,10 @@ class NonRestoringDivisionFormat(CalculationFormat):
         row = torch.where(second, EVERYWHERE, row)
         step = torch.where(second, EVERYWHERE, step)
         field = torch.where(second, Field.OPERAND + 1, int(Field.OPERAND)).to(torch.uint8)
-        field.masked_fill_(is_operator, int(Field.OPERATOR))
-        for tensor, value in ((place, ANCHOR), (row, ANCHOR), (step, ANCHOR)):
-            tensor.masked_fill_(is_equals, value)
-        field.masked_fill_(is_equals, int(Field.EQUALS))
+        field.masked_fill_(parts.is_operator, int(Field.OPERATOR))
+        for tensor in (place, row, step):
+            tensor.masked_fill_(parts.is_equals, ANCHOR)
+        field.masked_fill_(parts.is_equals, int(Field.EQUALS))
 
         # The rows. A mark on the last digit ends a step, for what stands behind it.
         width = divisor_length + _EXTRA
@@ -134,18 +128,9 @@ class NonRestoringDivisionFormat(CalculationFormat):
         place = torch.where(answering, work_place, place)
         row = torch.where(answering, 2 * work_row + 2 - says_what.int(), row)
         step = torch.where(answering, work_step, step)
-        is_end = ids == self.end_id
-        padding = is_end.cumsum(dim=1, dtype=torch.int32) > is_end
         field.masked_fill_(answering, int(Field.SCRATCH))
-        field.masked_fill_(answering & is_end, int(Field.ANSWER))
-        if self.start_id is not None:
-            is_start = (ids == self.start_id) & ~answering
-            for tensor in (place, row, step):
-                tensor.masked_fill_(is_start, EVERYWHERE)
-            field.masked_fill_(is_start, int(Field.START))
-        field.masked_fill_(padding, int(Field.PADDING))
-        target = answering & ~padding
-        return AnnotatedTokens(ids, place.int(), field, target, row.int(), step.int())
+        parts.mark_ends(field, place, row, step)
+        return AnnotatedTokens(ids, place.int(), field, parts.target, row.int(), step.int())
 
     def read(self, ids_BT: Tensor) -> list[str | None]:
         """The answers of whole lines in the usual notation; None where one is malformed.

@@ -89,14 +89,10 @@ class PartialProductsFormat(CalculationFormat):
         return Piece(join(pieces, self.end_id), widths)
 
     def _annotate(self, ids: Tensor) -> AnnotatedTokens:
-        length = ids.shape[1]
-        index = torch.arange(length, dtype=torch.int32, device=ids.device).unsqueeze(0)
-        is_equals, is_operator = ids == self.equals_id, ids == self.operator_id
-        answering = is_equals.cumsum(dim=1, dtype=torch.int32) > is_equals
-        is_equals, is_operator = is_equals & ~answering, is_operator & ~answering
+        parts = self._parts(ids)
+        index, is_operator = parts.index, parts.is_operator
+        operator_at, equals_at = parts.operator_at, parts.equals_at
         begin = 0 if self.start_id is None else 1
-        operator_at = torch.where(is_operator, index, 0).amax(dim=1, keepdim=True)
-        equals_at = torch.where(is_equals, index, 0).amax(dim=1, keepdim=True)
         width = (operator_at - begin + 2).clamp(min=2)
         num_rows = equals_at - operator_at - 1
         behind = (index - equals_at).clamp(min=0)
@@ -109,23 +105,16 @@ class PartialProductsFormat(CalculationFormat):
         row.masked_fill_(is_operator, NO_PLACE)
         field.masked_fill_(is_operator, int(Field.OPERATOR))
         # `=` and the commas are column 0 of the row behind them.
-        working = is_equals | answering
+        working = parts.is_equals | parts.answering
         place = torch.where(working, behind - work_row * width, place)
         row = torch.where(working, work_row + 1, row)
         final = (place == 1) | (row >= num_rows)
         work_field = torch.where(final & (place > 0), int(Field.ANSWER), int(Field.SCRATCH))
         field = torch.where(working, work_field.to(torch.uint8), field)
-        field.masked_fill_(is_equals, int(Field.EQUALS))
-        if self.start_id is not None:
-            is_start = (ids == self.start_id) & ~answering
-            for tensor, value in ((place, EVERYWHERE), (row, EVERYWHERE), (field, Field.START)):
-                tensor.masked_fill_(is_start, int(value))
-        is_end = ids == self.end_id
-        padding = is_end.cumsum(dim=1, dtype=torch.int32) > is_end
-        field.masked_fill_(padding, int(Field.PADDING))
+        field.masked_fill_(parts.is_equals, int(Field.EQUALS))
         # The end token stands where another comma would.
-        field.masked_fill_(is_end & ~padding & answering, int(Field.ANSWER))
-        return AnnotatedTokens(ids, place.int(), field, answering & ~padding, row=row.int())
+        parts.mark_ends(field, place, row)
+        return AnnotatedTokens(ids, place.int(), field, parts.target, row=row.int())
 
     def _read(self, ids: list[int]) -> str | None:
         if self.equals_id not in ids or self.operator_id not in ids:

@@ -94,18 +94,13 @@ class RunningSumsFormat(CalculationFormat):
         return Piece(join(pieces, self.end_id), widths.sum(dim=0))
 
     def _annotate(self, ids: Tensor) -> AnnotatedTokens:
-        is_equals = ids == self.equals_id
-        answering = is_equals.cumsum(dim=1, dtype=torch.int32) > is_equals
-        is_equals = is_equals & ~answering
-        is_operator = (ids == self.operator_id) & ~answering
-        is_separator = (ids == self.separator_id) & answering
+        parts = self._parts(ids)
+        is_equals, is_operator = parts.is_equals, parts.is_operator
+        is_separator = (ids == self.separator_id) & parts.answering
         is_boundary = is_operator | is_equals | is_separator
 
         # Columns are counted from the last operator, `=` or `;`; these tokens do not count.
-        counts = ~is_boundary
-        if self.start_id is not None:
-            is_start = (ids == self.start_id) & ~answering
-            counts &= ~is_start
+        counts = ~(is_boundary | parts.is_start)
         counted = counts.cumsum(dim=1, dtype=torch.int32)
         place = counted - torch.where(is_boundary, counted, 0).cummax(dim=1).values
         place.masked_fill_(is_operator, EVERYWHERE)
@@ -119,17 +114,11 @@ class RunningSumsFormat(CalculationFormat):
         work = torch.where(last & ~is_separator, int(Field.ANSWER), int(Field.SCRATCH))
         # A byte tells so many operands apart; beyond, the model is told the same of them.
         operand_field = (Field.OPERAND + operand).clamp(max=255)
-        field = torch.where(answering, work, operand_field).to(torch.uint8)
+        field = torch.where(parts.answering, work, operand_field).to(torch.uint8)
         field.masked_fill_(is_operator, int(Field.OPERATOR))
         field.masked_fill_(is_equals, int(Field.EQUALS))
-        if self.start_id is not None:
-            for tensor, value in ((place, EVERYWHERE), (row, EVERYWHERE), (field, Field.START)):
-                tensor.masked_fill_(is_start, int(value))
-        is_end = ids == self.end_id
-        padding = is_end.cumsum(dim=1, dtype=torch.int32) > is_end
-        field.masked_fill_(is_end & answering, int(Field.ANSWER))
-        field.masked_fill_(padding, int(Field.PADDING))
-        return AnnotatedTokens(ids, place, field, answering & ~padding, row=row)
+        parts.mark_ends(field, place, row)
+        return AnnotatedTokens(ids, place, field, parts.target, row=row)
 
     def _read(self, ids: list[int]) -> str | None:
         if self.equals_id not in ids:

@@ -223,18 +223,11 @@ class WorkedFormat(CalculationFormat):
     # Annotating ----------------------------------------------------------------------------
 
     def _annotate(self, ids: Tensor) -> AnnotatedTokens:
-        index = torch.arange(ids.shape[1], dtype=torch.int32, device=ids.device).unsqueeze(0)
+        parts = self._parts(ids)
+        index, answering = parts.index, parts.answering
+        is_operator, is_equals = parts.is_operator, parts.is_equals
+        operator_at, equals_at = parts.operator_at, parts.equals_at
         begin = 0 if self.start_id is None else 1
-        is_equals = ids == self.equals_id
-        answering = is_equals.cumsum(dim=1, dtype=torch.int32) > is_equals
-        is_equals, asking = is_equals & ~answering, ~answering
-        is_operator = torch.zeros_like(asking)
-        for token in self.operator_ids:
-            is_operator |= ids == token
-        is_operator &= asking
-        # For nonsense without these, anything will do.
-        operator_at = is_operator.int().argmax(dim=1, keepdim=True).int()
-        equals_at = is_equals.int().argmax(dim=1, keepdim=True).int()
         operator = ids.gather(1, operator_at.long())
         multiplies = operator == self.token_of.get("*", -1)
         takes_rest = operator == self.token_of.get("%", -1)
@@ -299,17 +292,8 @@ class WorkedFormat(CalculationFormat):
         is_answer = torch.where(takes_rest, behind_rest, is_quotient)
         field.masked_fill_(is_work & ~is_answer, int(Field.SCRATCH))
 
-        if self.start_id is not None:
-            is_start = (ids == self.start_id) & asking
-            for tensor in (place, row, step):
-                tensor.masked_fill_(is_start, EVERYWHERE)
-            field.masked_fill_(is_start, int(Field.START))
-        is_end = (ids == self.end_id) & answering
-        padding = is_end.cumsum(dim=1, dtype=torch.int32) > is_end
-        field.masked_fill_(is_end, int(Field.ANSWER)).masked_fill_(padding, int(Field.PADDING))
-        return AnnotatedTokens(
-            ids.int(), place.int(), field, answering & ~padding, row.int(), step.int()
-        )
+        parts.mark_ends(field, place, row, step)
+        return AnnotatedTokens(ids.int(), place.int(), field, parts.target, row.int(), step.int())
 
     # Reading -------------------------------------------------------------------------------
 
