@@ -109,11 +109,19 @@ PUBLISHED_LOOPED = Examination(
         "recurrences": {"num_problems": 1_000},
         "probes": {},
     },
-    told=("both ≤ 20 digits", "one > 20 digits", "both > 20 digits"),
+    told=(
+        *("both ≤ 10 digits", "both > 10 digits", "both ≤ 20 digits", "both > 20 digits"),
+        *(f"trained lengths, {loops}" for loops in ("1 loop", "2 loops", "16 loops", "32 loops")),
+        "trained lengths, 8 loops (as in training)",
+    ),
 )
 
 EXAMINATIONS: dict[str, Examination] = {
-    "add": replace(LENGTHS, suites={**LENGTHS.suites, "grid": {"grid_size": 40}}),
+    "add": replace(
+        LENGTHS,
+        suites={**LENGTHS.suites, "grid": {"grid_size": 40}},
+        told=(*LENGTHS.told, "all cells"),
+    ),
     "add-tiny": replace(LENGTHS, told=("≤ 5 digits, all pairs", *LENGTHS.told[1:])),
     "add-many": replace(LENGTHS, told=("≤ 5 digits, all pairs", "20 digits")),
     "subtract": LENGTHS,

@@ -295,8 +295,9 @@ def looped_abacus_16x1() -> Recipe:
 def looped_abacus_small() -> Recipe:
     """The looped model of the paper at a size made for two cores.
 
-    Cost: 76,032 parameters; 4,500 steps of 128 problems, about 15 minutes on one core.
-    Promise: none yet.
+    Cost: 76,032 parameters, about 17 minutes of training on one core.
+    Promise: of 1,000 test problems of up to 10 digits 965, 129, 0, 0, 0 and 1 wrong with 1, 2, 4, 8, 16 and 32
+    loops; of the grid to 40 digits nearly all beyond 10 (one seed, results/looped-abacus-small.json).
 
     One layer looped 8 times, trained on sums of up to 10 digits; positions begin anywhere up to 40.
     """
