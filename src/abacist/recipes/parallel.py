@@ -13,8 +13,8 @@ def parallel() -> Recipe:
     """Adds numbers of up to 20 digits in one pass, all digits of the answer at once.
 
     Cost: 102,536 parameters, about 4 minutes of training on one core.
-    Promise: of 10,000 test problems of up to 20 digits, 10,000 of 20 by 20 and 10,000 of 30 by 30 none wrong, of
-    single-digit sums none, a + b always like b + a (one seed, results/parallel.json).
+    Promise: of 10,000 test problems of up to 20 digits 0, 8 and 5 wrong (three seeds, results/parallel.json), of 10,000
+    of 20 by 20 digits 0, 2 and 0, of 30 by 30 0, 0 and 1; single-digit sums all right, a + b always like b + a.
 
     A published notebook's encoder of 104,206 parameters reaches 79 % of all tokens, and about one
     sum in five, of up to 20 digits. What is hard is the carry: in one pass a digit must know whether
