@@ -84,10 +84,11 @@ class CalculationFormat(JoinedFormat):
     def _parts(self, ids_BT: Tensor) -> Parts:
         is_equals, is_end = ids_BT == self.equals_id, ids_BT == self.end_id
         answering = is_equals.cumsum(dim=1, dtype=torch.int32) > is_equals
-        is_operator = torch.zeros_like(is_equals)
+        nothing = torch.zeros_like(is_equals)
+        is_operator = nothing.clone()
         for operator in self.operator_ids:
             is_operator |= ids_BT == operator
-        is_start = ids_BT == (-1 if self.start_id is None else self.start_id)
+        is_start = nothing if self.start_id is None else ids_BT == self.start_id
         return Parts(
             is_start=is_start & ~answering,
             is_operator=is_operator & ~answering,
