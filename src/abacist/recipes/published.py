@@ -107,7 +107,7 @@ def parallel_encoder_torch() -> Recipe:
 
     Cost: 71,438 parameters, about 8 minutes of training on one core. The notebook prints 104,910,
     which counts a layer that serves as a template and is never used.
-    Promise: none of ours yet.
+    Promise: 84 % of the answer's tokens, 9.9 % of the sums (one seed, results/parallel-encoder-torch.json).
     """
     base = parallel_encoder()
     return replace(
