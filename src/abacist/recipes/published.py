@@ -18,9 +18,10 @@ from abacist.training.config import TrainingConfig
 def three_digit_grokking() -> Recipe:
     """Three-digit sums with a plateau and a sudden jump, as a textbook chapter trains them.
 
-    Cost: 17,760 parameters, about 5 minutes of training on one core.
-    Promise: none of ours yet. The chapter reports a loss of 1.34 for fifty epochs, then 0.96 and
-    100 % of test problems right.
+    Cost: 17,760 parameters, about 14 minutes of training on one core.
+    Promise: a loss of 1.54 until step 776, all validation problems right by step 1,067; of all 1,000,000
+    sums 5 wrong in the end (one seed, results/three-digit-grokking.json). The chapter reports a loss of
+    1.34 for fifty epochs, then 0.96 and 100 % of test problems right.
     """
     return Recipe(
         name="three-digit-grokking",
@@ -63,7 +64,7 @@ def parallel_encoder() -> Recipe:
     """An encoder that writes all digits of a sum at once, as a notebook trains it.
 
     Cost: 104,206 parameters, about 8 minutes of training on one core.
-    Promise: 51 and 74 % of the answer's tokens, 12 and 88 of 100 single-digit sums (two seeds,
+    Promise: 51, 74 and 54 % of the answer's tokens, 12, 88 and 10 of 100 single-digit sums (three seeds,
     results/parallel-encoder.json). The notebook reports 79.42 % of the tokens.
     """
     epoch = 200_000 // 32
