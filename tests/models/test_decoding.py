@@ -3,7 +3,8 @@ import torch
 from small_models import FORMAT, SCHEME_NAMES, place_window, random_model, random_problems
 from torch import Tensor
 
-from abacist.models.config import POSITIONS
+from abacist.errors import ProblemError
+from abacist.models.config import POSITIONS, PositionScheme
 from abacist.models.coordinates import Coordinates
 from abacist.models.decoding import Generated, generate
 from abacist.models.teacher_forcing import coordinates_of
@@ -181,6 +182,17 @@ def test_generation_stops_after_the_largest_number_of_tokens() -> None:
     assert generated.margins.shape == (1, 7)
     assert generated.ids.shape[1] == FORMAT.prompt(problem).ids.shape[1] + 7
     assert FORMAT.read(generated.ids) == [None]
+
+
+def test_the_last_token_may_stand_behind_the_last_position_that_was_learned() -> None:
+    problems = random_problems([(3, 3)])
+    width = FORMAT.prompt(problems).ids.shape[1]
+    fitting = PositionScheme(encoding="learned", coordinate="index", num_positions=width + 3)
+    model = random_model((fitting,))
+    never_write(model, FORMAT.end_id, FORMAT.start_id)
+    assert cached(model, problems, max_new_tokens=4).margins.shape == (1, 4)
+    with pytest.raises(ProblemError, match="learned positions end at index"):
+        cached(model, problems, max_new_tokens=5)
 
 
 def test_a_line_cut_off_before_its_end_has_not_ended() -> None:

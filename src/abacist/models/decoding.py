@@ -102,7 +102,8 @@ def generate(
             running = running & (token != end_id)
         if on_step is not None:
             on_step(step + 1)
-        if not running.any():
+        # Nothing is asked behind the last token, for which there may be no position left.
+        if not running.any() or step + 1 == max_new_tokens:
             break
         width = int(lengths.max()) + 1
         told = coordinates_of(ids[:, :width]).to(device)
