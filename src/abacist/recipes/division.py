@@ -23,10 +23,10 @@ def divide() -> Recipe:
 
 
 def modulo() -> Recipe:
-    """Takes remainders of numbers of any length, after training on at most 6 digits.
+    """Takes remainders of numbers of every length, certified, after training on at most 6 digits.
 
-    Cost: 47,632 parameters, about 5 minutes of training on one core.
-    Promise: none yet; `divide`, which takes remainders as well, is certified.
+    Cost: 47,632 parameters, about 7 minutes of training on one core.
+    Promise: certified in one seed of one (results/modulo.json): none of the 262,910 contents of a reach is wrong.
 
     The work is that of a division: what is left over at its end is the answer.
     """

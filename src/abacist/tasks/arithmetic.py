@@ -23,7 +23,7 @@ _VERBS = {
     "-": "subtracts",
     "*": "multiplies",
     "//": "divides",
-    "%": "takes remainders",
+    "%": "takes remainders of",
 }
 _DIVISIONS = ("//", "%")
 _LONGEST_BINNED = 5
