@@ -42,8 +42,6 @@ if __name__ == "__main__":
     with page.served(open_gallery({runs!r})):
         page.wait()
 """
-_CPU_BUILDS = "--extra-index-url https://download.pytorch.org/whl/cpu"
-"""A free Space has no GPU, and torch without one is a tenth of the size."""
 
 
 def write_space(runs: Sequence[str], folder: Path) -> Path:
@@ -68,7 +66,7 @@ def write_space(runs: Sequence[str], folder: Path) -> Path:
         for requirement in importlib.metadata.requires("abacist") or []
         if "extra ==" not in requirement
     ]
-    contents["requirements.txt"] = "\n".join([_CPU_BUILDS, *requirements, ""]).encode()
+    contents["requirements.txt"] = "\n".join([*requirements, ""]).encode()
     contents["app.py"] = _APP.format(runs=paths).encode()
     contents["README.md"] = _CARD.format(
         title=f"abacist {names[0]}"[:60],
