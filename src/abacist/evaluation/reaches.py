@@ -106,21 +106,28 @@ class GroupedListing(ABC, Generic[Choices]):
 
     def __init__(self, claim: str, found: Iterable[tuple[Pattern, Choices]]) -> None:
         self.claim = claim
-        self._groups: dict[bytes, dict[Choices, Pattern]] = {}
+        groups: dict[bytes, dict[Choices, Pattern]] = {}
         for pattern, choices in found:
-            self._groups.setdefault(pattern.key, {}).setdefault(choices, pattern)
-        self.patterns = [next(iter(group.values())) for group in self._groups.values()]
-        self.num_cases = sum(num_cases for _, num_cases in self.parts())
+            groups.setdefault(pattern.key, {}).setdefault(choices, pattern)
+        self.patterns = [next(iter(group.values())) for group in groups.values()]
+        self._parts = [
+            [self.contents(pattern, choices) for choices, pattern in group.items()]
+            for group in groups.values()
+        ]
+        self.num_cases = sum(map(_num_cases, self._parts))
 
     def parts(self) -> Iterator[tuple[list[Contents], int]]:
         """All contents, pattern by pattern, and how many cases were gone through for it."""
-        for group in self._groups.values():
-            part = [self.contents(pattern, choices) for choices, pattern in group.items()]
-            yield part, sum(len(contents.target) for contents in part)
+        for part in self._parts:
+            yield part, _num_cases(part)
 
     @abstractmethod
     def contents(self, pattern: Pattern, choices: Choices) -> Contents:
         """All that may stand in the pattern."""
+
+
+def _num_cases(part: list[Contents]) -> int:
+    return sum(len(contents.target) for contents in part)
 
 
 def visibility_in(model: Transformer, line: AnnotatedTokens) -> list[Tensor]:
