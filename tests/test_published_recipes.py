@@ -1,9 +1,12 @@
 """Recipes that repeat published systems: their sizes, their lines, and that they train."""
 
 import pytest
+import torch
+from torch import nn
 
 import abacist
 from abacist import recipes
+from abacist.models.teacher_forcing import coordinates_of
 from abacist.runs.run import build_model, build_problems
 from abacist.training import checkpoint
 
@@ -43,6 +46,54 @@ def test_lines_are_written_as_the_document_writes_them(name, problem, line):
     problems = task.parse([problem])
     (ids,) = format.write(problems, task.answer(problems)).ids.tolist()
     assert format.vocabulary.text(ids) == line
+
+
+@pytest.mark.parametrize("name", ["parallel-encoder", "parallel-encoder-torch"])
+def test_the_encoders_are_layers_of_torch_between_an_embedding_and_a_head(name):
+    recipe = recipes.find(name)
+    torch.manual_seed(0)
+    model = build_model(recipe).eval()
+    task, format = build_problems(recipe)
+    problems = task.parse(["123+45", "9+99999"])
+    lines = format.write(problems, task.answer(problems))
+    own = dict(model.named_parameters())
+    resid = own["embedding.weight"][lines.ids] + own["positions.0.rows.weight"][:42]
+    for number in range(2):
+        resid = _layer_of_torch(recipe.model, own, f"blocks.{number}.")(resid)
+    expected = model.head(model.final_norm(resid))
+    torch.testing.assert_close(model(lines.ids, coordinates_of(lines)), expected)
+
+
+def _layer_of_torch(config, own, prefix):
+    """A layer of torch's encoder with the weights of one of ours."""
+    layer = nn.TransformerEncoderLayer(
+        config.width,
+        config.num_heads,
+        config.mlp_width,
+        config.dropout,
+        batch_first=True,
+        norm_first=config.norm_order == "pre",
+    )
+    parts = [f"{prefix}attention.{part}" for part in ("query", "key", "value")]
+    names = {
+        "self_attn.out_proj": "attention.output",
+        "linear1": "mlp.up",
+        "linear2": "mlp.down",
+        "norm1": "attention_norm",
+        "norm2": "mlp_norm",
+    }
+    weights = {
+        f"{theirs}.{kind}": own[f"{prefix}{ours}.{kind}"]
+        for theirs, ours in names.items()
+        for kind in ("weight", "bias")
+    }
+    zeros = torch.zeros(config.width)
+    weights["self_attn.in_proj_weight"] = torch.cat([own[f"{part}.weight"] for part in parts])
+    weights["self_attn.in_proj_bias"] = torch.cat(
+        [own.get(f"{part}.bias", zeros) for part in parts]
+    )
+    layer.load_state_dict(weights)
+    return layer.eval()
 
 
 @pytest.mark.parametrize("name", [*PARAMETERS, *MILLIONS, "looped-abacus-small"])
