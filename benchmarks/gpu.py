@@ -17,7 +17,7 @@ import torch
 
 from abacist import recipes
 from abacist.data.stream import TrainingStream
-from abacist.models.sizes import components
+from abacist.models.parameter_count import components
 from abacist.runs.run import build_model, build_problems
 from abacist.runs.training import circumstances
 from abacist.training.optimizer import Optimizer

@@ -24,15 +24,15 @@ from typing import Any
 import torch
 
 import abacist
+from abacist.certificates.receptive_fields import reach, visibility_in
 from abacist.errors import ProblemError
-from abacist.evaluation.reaches import reach, visibility_in
 from abacist.inspection.ablation import ablation, exact_match_with, switches
 from abacist.inspection.cache import Hook, name_of, run_with_cache
 from abacist.inspection.carry_probe import carry_probe
-from abacist.inspection.lines import Lines, batches, write_lines
+from abacist.inspection.inspected_lines import Lines, batches, write_lines
+from abacist.inspection.inspected_problem import InspectedProblem
 from abacist.inspection.patching import patching
 from abacist.inspection.place_attention import place_attention
-from abacist.inspection.specimen import Specimen
 from abacist.intervals import Proportion, percent
 from abacist.reports.figures import new_figure, save
 from abacist.reports.lens_figures import FIGURES
@@ -62,15 +62,15 @@ TRAINED, BEYOND = 10, 12
 """Digits of the longest training operands, and of the sums that are looked at."""
 
 
-def errors(specimen: Specimen) -> list[dict[str, Any]]:
+def errors(inspected: InspectedProblem) -> list[dict[str, Any]]:
     """With each part set to its mean: wrong digits, and how many of them are off by one."""
-    subject, problems = specimen.subject, specimen.sample
+    trained_model, problems = inspected.trained_model, inspected.sample
     rows = []
-    for switch in switches(subject, problems):
+    for switch in switches(trained_model, problems):
         digits = wrong = off_by_one = 0
-        for _, lines in batches(subject, problems):
+        for _, lines in batches(trained_model, problems):
             logits, _ = run_with_cache(
-                subject.model, lines.tokens.ids, lines.coordinates, switch.mean(lines)
+                trained_model.model, lines.tokens.ids, lines.coordinates, switch.mean(lines)
             )
             is_digit = lines.predicts & (lines.labels < 10)
             told, right = logits.cpu().argmax(dim=-1)[is_digit], lines.labels[is_digit]
@@ -88,12 +88,12 @@ def errors(specimen: Specimen) -> list[dict[str, Any]]:
     return rows
 
 
-def effects(specimen: Specimen, num_problems: int) -> list[dict[str, Any]]:
+def effects(inspected: InspectedProblem, num_problems: int) -> list[dict[str, Any]]:
     """Mean effect of single activations on the digit that receives the carry."""
     found: dict[str, list[float]] = {}
-    for row in range(len(specimen.sample)):
+    for row in range(len(inspected.sample)):
         try:
-            seen = patching(replace(specimen, problem=specimen.sample[row : row + 1]))
+            seen = patching(replace(inspected, problem=inspected.sample[row : row + 1]))
         except ProblemError:
             # No single digit of it changes one carry, as in 99+1.
             continue
@@ -122,14 +122,14 @@ def effects(specimen: Specimen, num_problems: int) -> list[dict[str, Any]]:
 
 def reached(run: Run, a: int, b: int, place: int) -> dict[str, Any]:
     """Which tokens of a line can influence the digit at a place, found from the model's masks."""
-    specimen = run.look(f"{a}+{b}")
-    lines = specimen.lines
+    inspected = run.look(f"{a}+{b}")
+    lines = inspected.lines
     query = int((lines.predicts & (lines.predicted_place == place))[0].nonzero())
     return {
         "a": str(a),
         "b": str(b),
         "place": place,
-        "tokens": specimen.written,
+        "tokens": inspected.written,
         "query": query,
         "reach": reach(visibility_in(run.model, lines.tokens), query),
     }
@@ -164,12 +164,12 @@ def elsewhere(run: Run, num_sums: int) -> dict[str, Any]:
     for _ in range(num_sums):
         place = chance.randrange(3, 90)
         sums.append((place, same_neighbourhood(chance, place, chance.randrange(place + 1, 101))))
-    subject = run.look(run.task.example).subject
-    exact = replace(subject, model=copy.deepcopy(run.model).double())
+    trained_model = run.look(run.task.example).trained_model
+    exact = replace(trained_model, model=copy.deepcopy(run.model).double())
 
     def logits_of(expressions: list[str], places: list[int]) -> torch.Tensor:
-        found = torch.zeros(len(places), len(subject.format.vocabulary), dtype=torch.float64)
-        for rows, lines in batches(exact, subject.task.parse(expressions)):
+        found = torch.zeros(len(places), len(trained_model.format.vocabulary), dtype=torch.float64)
+        for rows, lines in batches(exact, trained_model.task.parse(expressions)):
             logits, _ = run_with_cache(
                 exact.model, lines.tokens.ids, lines.coordinates, keep=lambda name: False
             )
@@ -188,19 +188,19 @@ def elsewhere(run: Run, num_sums: int) -> dict[str, Any]:
 
 def measure(run: Run) -> dict[str, Any]:
     """All that is told of one seed of the recipe."""
-    specimen = run.look("458+67", num_problems=1_000)
+    inspected = run.look("458+67", num_problems=1_000)
     seen = {
-        "place-attention": place_attention(specimen).to_json(),
-        "ablation": ablation(specimen).to_json(),
-        "carry-probe": carry_probe(specimen).to_json(),
+        "place-attention": place_attention(inspected).to_json(),
+        "ablation": ablation(inspected).to_json(),
+        "carry-probe": carry_probe(inspected).to_json(),
     }
     far = same_neighbourhood(random.Random(17), 17, 24)
     return {
         "recipe": run.recipe.name,
         "seed": run.seed,
         **seen,
-        "errors": errors(specimen),
-        "patching": effects(specimen, 200),
+        "errors": errors(inspected),
+        "patching": effects(inspected, 200),
         "reach": [reached(run, *SUM, PLACE), reached(run, *far, 17)],
         "elsewhere": elsewhere(run, 1_000),
         "certificate": run.prove().to_json(),
@@ -227,9 +227,9 @@ def columns(run: Run, count: int) -> dict[str, Any]:
 
     `next` is on the two digits to be added, `own` on the column below and the digit written there.
     """
-    subject = run.look(run.task.example).subject
+    trained_model = run.look(run.task.example).trained_model
     lines = write_sums(run, long_sums(count, BEYOND, random.Random(0)))
-    _, cache = run_with_cache(subject.model, lines.tokens.ids, lines.coordinates)
+    _, cache = run_with_cache(trained_model.model, lines.tokens.ids, lines.coordinates)
     pattern, places = cache["pattern", 0].double(), range(2, BEYOND + 1)
     found: dict[str, list[list[float]]] = {"next": [], "own": []}
     for head in range(pattern.shape[1]):
@@ -245,8 +245,8 @@ def columns(run: Run, count: int) -> dict[str, Any]:
 
 
 def write_sums(run: Run, sums: list[tuple[int, int]]) -> Lines:
-    subject = run.look(run.task.example).subject
-    return write_lines(subject, subject.task.parse([f"{a}+{b}" for a, b in sums]))
+    trained_model = run.look(run.task.example).trained_model
+    return write_lines(trained_model, trained_model.task.parse([f"{a}+{b}" for a, b in sums]))
 
 
 def transplants(run: Run, count: int) -> list[dict[str, Any]]:
@@ -325,12 +325,12 @@ def _query(lines: Lines, place: int) -> int:
 
 def by_length(run: Run, count: int) -> list[dict[str, Any]]:
     """Exact match on sums of two numbers of equal lengths, up to those beyond training."""
-    subject, rows = run.look(run.task.example).subject, []
+    trained_model, rows = run.look(run.task.example).trained_model, []
     for num_digits in range(TRAINED - 1, BEYOND + 1):
         chance, low = random.Random(num_digits), 10 ** (num_digits - 1)
         pairs = [[chance.randrange(low, 10 * low) for _ in range(2)] for _ in range(count)]
-        problems = subject.task.parse([f"{a}+{b}" for a, b in pairs])
-        right = exact_match_with(subject, problems, lambda lines: {})
+        problems = trained_model.task.parse([f"{a}+{b}" for a, b in pairs])
+        right = exact_match_with(trained_model, problems, lambda lines: {})
         rows.append({"digits": num_digits, "exact match": right.to_json()})
     return rows
 

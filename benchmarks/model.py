@@ -25,16 +25,17 @@ from torch import Tensor, nn
 
 from abacist.data.config import SplitConfig
 from abacist.data.stream import TrainingStream
-from abacist.evaluation.exact_match import exact_match
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.config import FORMATS
 from abacist.formats.format import Format, build_format
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.models.decoding import generate
-from abacist.models.sizes import components
+from abacist.models.parameter_count import components
 from abacist.models.teacher_forcing import IGNORED, coordinates_of, teacher_forced
 from abacist.models.transformer import Transformer
 from abacist.runs.training import circumstances
+from abacist.scoring.exact_match import exact_match
+from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.config import ArithmeticConfig
 from abacist.tasks.problems import Shapes
 from abacist.tasks.task import Task, build_task
@@ -302,7 +303,7 @@ def generation() -> dict[str, object]:
     _recompute(model, format, prompt, 101)
     recomputed = time.perf_counter() - begin
     begin = time.perf_counter()
-    exact_match(model, task, format, problems)
+    exact_match(TrainedModel(model, task, format), problems)
     one_pass = time.perf_counter() - begin
     print(
         f"100-digit answers, 256 lines: cached {cached:.1f} s, recomputed {recomputed:.1f} s "

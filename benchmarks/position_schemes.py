@@ -22,12 +22,12 @@ COMMON: dict[str, object] = {
     "model.num_layers": 2,
     "training.num_steps": 3_000,
     "training.learning_rate": 2e-3,
-    "evaluation.longest": 200,
+    "scoring.longest": 200,
 }
 SCHEMES: dict[str, dict[str, object]] = {
     "place-relative, windowed (ours)": {
         "model.positions": "place-relative",
-        "evaluation.longest": 10_000,
+        "scoring.longest": 10_000,
     },
     "position coupling": {
         "model.positions": "coupling",

@@ -32,14 +32,14 @@ from typing import Any, Literal
 import torch
 
 import abacist
-from abacist import recipes, seeds
+from abacist import generators, recipes
 from abacist.data.split import draw_from_split
-from abacist.evaluation.exact_match import exact_match
-from abacist.evaluation.samples import distinct
 from abacist.intervals import Proportion, percent
 from abacist.reports.figures import draw_training
 from abacist.runs.run import Run, build_model
 from abacist.runs.training import circumstances
+from abacist.scoring.exact_match import exact_match
+from abacist.scoring.samples import distinct
 from abacist.tasks.config import ArithmeticConfig, SortingConfig
 from abacist.tasks.problems import Shapes
 from abacist.tasks.task import Task, build_task
@@ -303,10 +303,10 @@ def suite_rows(run: Run, asked: Examination) -> Iterator[Row]:
 def sample_rows(run: Run, asked: Examination) -> Iterator[Row]:
     """Exact match on the examination's own samples of the test split."""
     for sample in asked.samples:
-        generator = seeds.generator(run.seed, "record", sample.name)
+        generator = generators.generator(run.seed, "record", sample.name)
         task, shapes = asked_for(sample, run, generator)
         drawn = draw_from_split(task, shapes, "test", run.recipe.split, generator)
-        verdicts = exact_match(run.model, run.task, run.format, distinct(drawn, sample.n))
+        verdicts = exact_match(run.trained_model(), distinct(drawn, sample.n))
         print(f"{sample.name}: {verdicts.proportion.errors} wrong", flush=True)
         yield {
             "suite": "sample",

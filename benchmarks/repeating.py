@@ -68,7 +68,7 @@ def kills(directory: Path, count: int) -> dict[str, Any]:
 
 def side_by_side(directory: Path, count: int) -> dict[str, Any]:
     """Seconds of `count` seeds, a job for each core, and one after the other with all threads."""
-    recipe = override(recipes.find("add"), {"training.num_steps": 300, "evaluation.longest": 100})
+    recipe = override(recipes.find("add"), {"training.num_steps": 300, "scoring.longest": 100})
     cores, seconds = usable_processors(), {}
     for name, jobs, threads in (("together", cores, 1), ("in turn", 1, cores), ("alone", 1, 1)):
         begin = time.perf_counter()

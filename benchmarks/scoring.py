@@ -21,36 +21,38 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from abacist.data.config import SplitConfig
-from abacist.evaluation.config import EvaluationConfig
-from abacist.evaluation.exhaustive import EXHAUSTIVE
-from abacist.evaluation.grid import GRID
-from abacist.evaluation.suite import Subject
 from abacist.formats.config import FORMATS
 from abacist.formats.format import build_format
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.models.coordinates import Coordinates
 from abacist.models.transformer import Transformer
 from abacist.runs.training import circumstances
+from abacist.scoring.config import ScoringConfig
+from abacist.scoring.exhaustive import EXHAUSTIVE
+from abacist.scoring.grid import GRID
+from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.config import ArithmeticConfig
 from abacist.tasks.task import build_task
 
 PER_CELL = 100
 
 
-def subject(config: ModelConfig, task: ArithmeticConfig, format: str, **settings: int) -> Subject:
+def trained_model(
+    config: ModelConfig, task: ArithmeticConfig, format: str, **settings: int
+) -> TrainedModel:
     """An untrained model that is to be scored."""
     torch.manual_seed(0)
     written = build_format(FORMATS[format], task)
     model = Transformer(config, len(written.vocabulary)).eval()
-    evaluation = EvaluationConfig(**settings)
-    return Subject(model, build_task(task), written, SplitConfig(), evaluation, seed=0)
+    return TrainedModel(model, build_task(task), written, scoring=ScoringConfig(**settings))
 
 
 def small_grid(size: int) -> dict[str, object]:
     """The notebook's grid with 100 thousand parameters and Abacus positions, by both methods."""
     config = ModelConfig(width=64, num_layers=2, mlp_width=256, positions=POSITIONS["abacus"])
-    what = subject(config, ArithmeticConfig(), "reversed", grid_size=size, grid_problems=PER_CELL)
+    what = trained_model(
+        config, ArithmeticConfig(), "reversed", grid_size=size, grid_problems=PER_CELL
+    )
     seconds = _timed(what)
     cells = {_cell(size, number) for number in range(12)}
     timings = {cell: _generated(what.model, *cell) for cell in cells}
@@ -83,7 +85,7 @@ def _cell(size: int, number: int) -> tuple[int, int]:
     )
 
 
-def _timed(what: Subject) -> float:
+def _timed(what: TrainedModel) -> float:
     begin = time.perf_counter()
     GRID.run(what, lambda name, done, total: None)
     return time.perf_counter() - begin
@@ -154,7 +156,9 @@ def _work(digits1: int, digits2: int) -> float:
 def large_grid(size: int) -> dict[str, object]:
     """100 × 100 digits with a windowed model of 26 thousand parameters."""
     config = ModelConfig(num_layers=2, positions=POSITIONS["place-relative"])
-    what = subject(config, ArithmeticConfig(), "reversed", grid_size=size, grid_problems=PER_CELL)
+    what = trained_model(
+        config, ArithmeticConfig(), "reversed", grid_size=size, grid_problems=PER_CELL
+    )
     seconds = _timed(what)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
@@ -180,7 +184,7 @@ def every_sum(digits: int) -> dict[str, object]:
         positions=(index,),
     )
     task = ArithmeticConfig(max_digits=digits, sampling="values")
-    what = subject(replace(config), task, "zero-padded")
+    what = trained_model(replace(config), task, "zero-padded")
     begin = time.perf_counter()
     section = EXHAUSTIVE.run(what, lambda name, done, total: None)
     seconds = time.perf_counter() - begin

@@ -39,8 +39,8 @@ QUICK = {
     "training.validate_every": 10,
     "training.validation_problems": 20,
     "training.checkpoint_every": 10,
-    "evaluation.num_problems": 10,
-    "evaluation.longest": 50,
+    "scoring.num_problems": 10,
+    "scoring.longest": 50,
 }
 """Settings of a training of a fraction of a second, for what does not depend on learning."""
 

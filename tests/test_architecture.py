@@ -10,12 +10,12 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "abacist"
 
 LAYERS = [
-    {"errors", "vocabulary", "seeds", "files", "intervals", "configuration", "devices"},
+    {"errors", "vocabulary", "generators", "files", "intervals", "configuration", "devices"},
     {"tasks"},
     {"formats"},
     {"data"},
     {"models"},
-    {"evaluation"},
+    {"scoring"},
     {"inspection"},
     {"training"},
     {"recipes"},

@@ -194,7 +194,7 @@ def test_ill_typed_text_is_refused_in_one_line_with_value_allowed_and_what_to_ty
         ("training.num_steps", "-5"),
         ("training.clip_norm", "0"),
         ("task.max_digits", "0"),
-        ("evaluation.longest", "0"),
+        ("scoring.longest", "0"),
         ("split.test_fraction", "1"),
     ],
 )

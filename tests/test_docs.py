@@ -9,10 +9,6 @@ from pathlib import Path
 import pytest
 
 from abacist.cli import COMMANDS
-from abacist.evaluation.config import RANGES
-from abacist.evaluation.failures import Failure
-from abacist.evaluation.scorecard import SUITES
-from abacist.evaluation.solving import Solution
 from abacist.formats.config import FORMATS
 from abacist.formats.format import build_format
 from abacist.inspection.lens import LENSES
@@ -20,6 +16,10 @@ from abacist.intervals import percent
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.recipes import RECIPES, find
 from abacist.runs.run import build_model
+from abacist.scoring.config import RANGES
+from abacist.scoring.failures import Failure
+from abacist.scoring.scorecard import SUITES
+from abacist.scoring.solving import Solution
 from abacist.tasks.config import TASKS, ArithmeticConfig
 from abacist.tasks.task import build_task
 from abacist.training.config import TrainingConfig

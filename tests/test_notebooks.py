@@ -14,13 +14,13 @@ TINY = {
     "training.validate_every": 2,
     "training.validation_problems": 8,
     "training.checkpoint_every": 4,
-    "evaluation.num_problems": 8,
+    "scoring.num_problems": 8,
     "model.width": 16,
     "model.mlp_width": 16,
 }
 ALSO = {
     "parallel-encoder": {"training.num_examples": 64, "training.record_embeddings_every": 2},
-    "looped-abacus": {"evaluation.grid_size": 3, "evaluation.grid_problems": 2},
+    "looped-abacus": {"scoring.grid_size": 3, "scoring.grid_problems": 2},
     "five-operations": {"model.num_heads": 4, "model.num_layers": 1},
     "spaced": {"training.num_examples": 64},
     "three-digit": {"training.num_examples": 64},

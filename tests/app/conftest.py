@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import abacist
-from abacist.app.exhibits import Exhibit, Gallery
+from abacist.app.shown_runs import Gallery, ShownRun
 from abacist.cli import main
 from abacist.runs.run import Run
 
@@ -16,8 +16,8 @@ LEARNED = {
     "training.validate_every": 250,
     "training.checkpoint_every": 250,
     "training.record_embeddings_every": 100,
-    "evaluation.num_problems": 20,
-    "evaluation.longest": 20,
+    "scoring.num_problems": 20,
+    "scoring.longest": 20,
 }
 """A training of seconds, after which most sums are right."""
 
@@ -45,18 +45,18 @@ def unlearned(tmp_path_factory, quick_settings) -> Run:
 
 
 @pytest.fixture(scope="session")
-def exhibit(learned) -> Exhibit:
-    return Exhibit("learned", learned)
+def shown_run(learned) -> ShownRun:
+    return ShownRun("learned", learned)
 
 
 @pytest.fixture(scope="session")
-def looped(unlearned) -> Exhibit:
-    return Exhibit("unlearned", unlearned)
+def looped(unlearned) -> ShownRun:
+    return ShownRun("unlearned", unlearned)
 
 
 @pytest.fixture(scope="session")
-def gallery(exhibit, looped) -> Gallery:
-    return Gallery([exhibit, looped])
+def gallery(shown_run, looped) -> Gallery:
+    return Gallery([shown_run, looped])
 
 
 @pytest.fixture(scope="session")

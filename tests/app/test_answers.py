@@ -8,11 +8,11 @@ import torch
 import abacist
 from abacist.app import answers
 from abacist.app.answers import LONGEST_SHOWN, answer
-from abacist.app.exhibits import Exhibit, Gallery, open_gallery
+from abacist.app.shown_runs import Gallery, ShownRun, open_gallery
 from abacist.errors import AbacistError, ConfigurationError, ProblemError, UserError
 from abacist.inspection.ablation import exact_match_with
 from abacist.inspection.attention import attention
-from abacist.inspection.writing import all_of
+from abacist.inspection.generation import all_of
 
 KINDS = {
     "decoder": {},
@@ -40,13 +40,13 @@ KINDS = {
 
 
 @pytest.fixture(scope="session", params=KINDS)
-def any_kind(request, tmp_path_factory, quick_settings) -> Exhibit:
+def any_kind(request, tmp_path_factory, quick_settings) -> ShownRun:
     """A hardly trained run of each kind of task, format and model."""
     settings = quick_settings | KINDS[request.param] | {"training.num_steps": 10}
     if request.param == "residues":
         del settings["task.max_digits"]
     out = tmp_path_factory.mktemp("kinds") / "run"
-    return Exhibit(request.param, abacist.train("add", out=out, settings=settings, threads=1))
+    return ShownRun(request.param, abacist.train("add", out=out, settings=settings, threads=1))
 
 
 def test_the_answer_is_that_of_solve(any_kind):
@@ -92,53 +92,54 @@ def test_parts_can_be_switched_off_in_every_kind(any_kind):
     assert len(means.written) >= 1
 
 
-def test_attention_of_a_right_answer_is_that_of_the_lens(exhibit):
-    told = answer(exhibit, "458+67")
+def test_attention_of_a_right_answer_is_that_of_the_lens(shown_run):
+    told = answer(shown_run, "458+67")
     assert told.correct
-    found = attention(exhibit.run.look("458+67"))
+    found = attention(shown_run.run.look("458+67"))
     for number, query in enumerate(found.predicting):
         for head, looks in enumerate(told.inside.attention[number]):
             for key, share in looks:
                 assert math.isclose(found.pattern.values[0, head, query, key], share, abs_tol=1e-3)
 
 
-def test_a_model_with_all_heads_off_writes_what_ablation_scores(exhibit):
-    off = exhibit.heads
-    told = answer(exhibit, "458+67", off)
-    hooks_for = exhibit.hooks(off, "zero")
-    problem = exhibit.subject.task.parse(["458+67"])
-    right = exact_match_with(exhibit.subject, problem, hooks_for)
+def test_a_model_with_all_heads_off_writes_what_ablation_scores(shown_run):
+    off = shown_run.heads
+    told = answer(shown_run, "458+67", off)
+    hooks_for = shown_run.hooks(off, "zero")
+    problem = shown_run.trained_model.task.parse(["458+67"])
+    right = exact_match_with(shown_run.trained_model, problem, hooks_for)
     assert told.correct == bool(right.successes)
     assert not told.correct
 
 
-def test_switches_of_one_layer_are_all_thrown(exhibit):
+def test_switches_of_one_layer_are_all_thrown(shown_run):
     one, both = (
-        answer(exhibit, "458+67", exhibit.heads[:count]).written[0].probability for count in (1, 2)
+        answer(shown_run, "458+67", shown_run.heads[:count]).written[0].probability
+        for count in (1, 2)
     )
     assert one != both
     assert all_of([])(None) == {}
 
 
-def test_written_with_hooks_that_change_nothing_is_written_as_without(exhibit, looped):
-    for shown in (exhibit, looped):
-        from abacist.inspection.writing import write
+def test_written_with_hooks_that_change_nothing_is_written_as_without(shown_run, looped):
+    for shown in (shown_run, looped):
+        from abacist.inspection.generation import write
 
-        problem = shown.subject.task.parse(["95+307"])
-        plain = write(shown.subject, problem)
-        hooked = write(shown.subject, problem, lambda lines: {})
+        problem = shown.trained_model.task.parse(["95+307"])
+        plain = write(shown.trained_model, problem)
+        hooked = write(shown.trained_model, problem, lambda lines: {})
         assert torch.equal(plain.ids, hooked.ids)
         assert plain.answer == hooked.answer
 
 
-def test_long_lines_are_answered_without_what_is_inside(exhibit):
+def test_long_lines_are_answered_without_what_is_inside(shown_run):
     problem = f"{10**99}+{10**99}"
-    told = answer(exhibit, problem)
+    told = answer(shown_run, problem)
     assert told.inside is None
     assert told.cells == []
     assert len(told.written) >= 100
     with pytest.raises(ProblemError, match=f"at most {LONGEST_SHOWN} tokens"):
-        answer(exhibit, problem, exhibit.heads[:1])
+        answer(shown_run, problem, shown_run.heads[:1])
 
 
 @pytest.mark.parametrize(
@@ -155,9 +156,9 @@ def test_long_lines_are_answered_without_what_is_inside(exhibit):
         (5, "a problem is a text such as 12"),
     ],
 )
-def test_what_is_no_problem_is_refused_in_one_line(exhibit, problem, message):
+def test_what_is_no_problem_is_refused_in_one_line(shown_run, problem, message):
     with pytest.raises(UserError) as caught:
-        answer(exhibit, problem)
+        answer(shown_run, problem)
     told = str(caught.value)
     assert message in told
     assert "\n" not in told
@@ -165,8 +166,8 @@ def test_what_is_no_problem_is_refused_in_one_line(exhibit, problem, message):
 
 
 @pytest.mark.parametrize("digits", [400, 1_000])
-def test_the_longest_problems_are_answered(exhibit, digits):
-    told = answer(exhibit, f"{'9' * digits}+1")
+def test_the_longest_problems_are_answered(shown_run, digits):
+    told = answer(shown_run, f"{'9' * digits}+1")
     assert len(told.expected) == digits + 1
 
 
@@ -174,22 +175,22 @@ def test_a_line_that_would_be_too_long_is_refused(tmp_path, quick_settings):
     settings = quick_settings | KINDS["products"] | {"training.num_steps": 10}
     run = abacist.train("add", out=tmp_path / "run", settings=settings, threads=1)
     with pytest.raises(UserError, match=r"up to [\d,]+ tokens; at most 4,000 are written"):
-        answer(Exhibit("products", run), f"{'9' * 500}*{'9' * 500}")
+        answer(ShownRun("products", run), f"{'9' * 500}*{'9' * 500}")
 
 
-def test_a_model_that_writes_for_too_long_is_stopped(exhibit, monkeypatch):
+def test_a_model_that_writes_for_too_long_is_stopped(shown_run, monkeypatch):
     monkeypatch.setattr(answers, "_SECONDS", 0.0)
     with pytest.raises(ProblemError, match="tokens in 0 s and not finished"):
-        answer(exhibit, "12+34")
+        answer(shown_run, "12+34")
 
 
-def test_unknown_parts_ways_and_runs_are_refused(exhibit):
+def test_unknown_parts_ways_and_runs_are_refused(shown_run):
     with pytest.raises(ConfigurationError, match="did you mean 'head"):
-        answer(exhibit, "12+34", ["head O"])
+        answer(shown_run, "12+34", ["head O"])
     with pytest.raises(ConfigurationError, match="zero or mean"):
-        answer(exhibit, "12+34", ["head 0"], "half")
+        answer(shown_run, "12+34", ["head 0"], "half")
     with pytest.raises(ConfigurationError, match="unknown run"):
-        Gallery([exhibit]).find("another")
+        Gallery([shown_run]).find("another")
     with pytest.raises(AbacistError, match="at most 8 runs"):
         open_gallery(["run"] * 9)
 

@@ -30,8 +30,8 @@ def test_no_card_lets_a_script_through():
         assert "&lt;script&gt;" in card
 
 
-def test_a_wrong_answer_is_told_beside_the_right_one(exhibit):
-    told = answer(exhibit, "458+67", exhibit.heads)
+def test_a_wrong_answer_is_told_beside_the_right_one(shown_run):
+    told = answer(shown_run, "458+67", shown_run.heads)
     card = answer_card(told)
     assert words(card).startswith(
         "learned without head 0, head 1, head 2, head 3 What the model wrote"
@@ -42,8 +42,8 @@ def test_a_wrong_answer_is_told_beside_the_right_one(exhibit):
     assert re.search(r'aria-label="\d, units, [\d.]+% sure, wrong, right is 5"', card)
 
 
-def test_columns_stand_under_each_other(exhibit):
-    card = answer_card(answer(exhibit, "458+67"))
+def test_columns_stand_under_each_other(shown_run):
+    card = answer_card(answer(shown_run, "458+67"))
     cells = re.findall(r'grid-row:(\d+);grid-column:(\d+)[^>]*?>(?:<span class="text">)?(.)', card)
     rows = {row: "" for row, _, _ in cells}
     for row, _, text in sorted(cells, key=lambda cell: (cell[0], int(cell[1]))):

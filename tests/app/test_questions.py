@@ -5,10 +5,10 @@ import json
 import pytest
 
 from abacist.app import lengths
-from abacist.app.drawing import longest_drawn
-from abacist.app.exhibits import Exhibit
 from abacist.app.questions import Questions
 from abacist.app.race import plain_python
+from abacist.app.shown_runs import ShownRun
+from abacist.app.svg_drawing import longest_drawn
 from abacist.tasks.config import TASKS
 from abacist.tasks.task import build_task
 
@@ -52,14 +52,14 @@ def test_drawn_problems_have_the_digits_asked_for(questions):
         assert len(first) == len(second) == digits
 
 
-def test_the_slider_ends_where_the_format_does(exhibit, tmp_path, quick_settings):
+def test_the_slider_ends_where_the_format_does(shown_run, tmp_path, quick_settings):
     import abacist
 
-    assert longest_drawn(exhibit) == 100
+    assert longest_drawn(shown_run) == 100
     settings = quick_settings | {"format": "coupled", "model.positions": "coupling"}
     settings |= {"format.operand_padding": "fixed", "training.num_steps": 10}
     run = abacist.train("add", out=tmp_path / "run", settings=settings, threads=1)
-    assert longest_drawn(Exhibit("padded", run)) == 3
+    assert longest_drawn(ShownRun("padded", run)) == 3
 
 
 def test_python_calculates_what_the_tasks_do():
@@ -85,7 +85,7 @@ def test_the_race_says_who_wins(questions):
     assert told["times_as_fast"] > 10
 
 
-def test_a_grid_is_that_of_the_scorecard_or_a_small_one(exhibit, looped, monkeypatch):
+def test_a_grid_is_that_of_the_scorecard_or_a_small_one(shown_run, looped, monkeypatch):
     assert lengths.stored_grid(looped) is None
     grid = lengths.scored_grid(looped)
     assert grid.complete
@@ -94,12 +94,12 @@ def test_a_grid_is_that_of_the_scorecard_or_a_small_one(exhibit, looped, monkeyp
     monkeypatch.setattr(lengths, "_SECONDS", 0.0)
     assert not lengths.scored_grid(looped).complete
     looped.run.score(["grid"], grid_size=3, grid_problems=4)
-    stored = lengths.stored_grid(Exhibit("again", looped.run))
+    stored = lengths.stored_grid(ShownRun("again", looped.run))
     assert stored.stored
     assert len(stored.right) == 3
 
 
-def test_failures_of_a_cell_are_problems_of_these_lengths_answered_wrongly(looped, exhibit):
+def test_failures_of_a_cell_are_problems_of_these_lengths_answered_wrongly(looped, shown_run):
     found = lengths.failures(looped, 3, 2)
     assert found.failures
     assert found.proportion.errors >= len(found.failures)
@@ -107,11 +107,11 @@ def test_failures_of_a_cell_are_problems_of_these_lengths_answered_wrongly(loope
         first, second = failed.problem.split("+")
         assert (len(first), len(second)) == (3, 2)
         assert str(int(first) + int(second)) == failed.expected != failed.answer
-    assert lengths.failures(exhibit, 4, 4).proportion.n > 50
+    assert lengths.failures(shown_run, 4, 4).proportion.n > 50
 
 
-def test_switching_all_heads_off_breaks_it(questions, exhibit):
-    told = questions.breakage(exhibit.heads)
+def test_switching_all_heads_off_breaks_it(questions, shown_run):
+    told = questions.breakage(shown_run.heads)
     assert told["whole"]["value"] > 0.5
     assert told["without"]["value"] < 0.2
     assert questions.breakage([])["without"] == told["whole"]

@@ -146,7 +146,7 @@ def test_prove_exits_0_with_a_certificate(run, certified):
 
 
 def test_prove_is_given_up_where_it_would_take_longer_than_asked_for(run, certified, monkeypatch):
-    monkeypatch.setattr("abacist.evaluation.certificate._MOST_PER_SECOND", 1)
+    monkeypatch.setattr("abacist.certificates.certificate._MOST_PER_SECOND", 1)
     code, out, _ = run("prove", str(certified.path), "--max-minutes", "1")
     assert code == 1
     assert "more than the time given" in out

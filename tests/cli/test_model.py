@@ -6,7 +6,7 @@ import pytest
 
 from abacist.cli import main
 from abacist.models.config import ModelConfig, PositionScheme
-from abacist.models.sizes import components, num_parameters
+from abacist.models.parameter_count import components, num_parameters
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 import abacist
 from abacist.cli import main
 from abacist.errors import ConfigurationError, RunError
-from abacist.evaluation import grid
-from abacist.evaluation.config import RANGES, EvaluationConfig
-from abacist.evaluation.scorecard import SUITES
+from abacist.scoring import grid
+from abacist.scoring.config import RANGES, ScoringConfig
+from abacist.scoring.scorecard import SUITES
 
 
 @pytest.fixture
@@ -146,11 +146,11 @@ def test_a_grid_is_drawn_and_shown(run, untrained):
 def test_ctrl_c_keeps_the_squares_that_are_done(run, untrained, monkeypatch):
     draw, squares = grid.draw_of_lengths, []
 
-    def interrupted(subject, lengths, generator):
+    def interrupted(trained_model, lengths, generator):
         squares.append(int(lengths.max()))
         if squares[-1] == 4:
             raise KeyboardInterrupt
-        return draw(subject, lengths, generator)
+        return draw(trained_model, lengths, generator)
 
     monkeypatch.setattr(grid, "draw_of_lengths", interrupted)
     code, out, _ = run("score", str(untrained.path), "--suite", "grid,splits")
@@ -205,8 +205,8 @@ def test_mistakes_get_one_line_and_exit_2(run, once, arguments, complaint):
 
 def test_settings_of_a_recipe_are_named_in_full():
     for name, (_, high, _) in RANGES.items():
-        with pytest.raises(ConfigurationError, match=f"evaluation.{name} must be"):
-            EvaluationConfig(**{name: high + 1})
+        with pytest.raises(ConfigurationError, match=f"scoring.{name} must be"):
+            ScoringConfig(**{name: high + 1})
 
 
 def test_python_takes_the_same_settings(untrained):

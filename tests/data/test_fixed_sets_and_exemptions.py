@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from abacist import seeds
+from abacist import generators
 from abacist.data.config import SplitConfig, SplitName
 from abacist.data.export import every
 from abacist.data.split import draw_from_split, hash_problems, in_split, is_exempt, split_names
@@ -31,7 +31,7 @@ def stream_of(
 @pytest.mark.parametrize("name", TASKS)
 def test_every_problem_of_every_task_is_in_exactly_one_split(name):
     task = build_task(TASKS[name])
-    generator = seeds.generator(0, name)
+    generator = generators.generator(0, name)
     problems = task.draw(task.draw_shapes(3_000, generator), generator)
     inside = torch.stack([in_split(problems, split, SPLIT) for split in NAMES])
     assert (inside.sum(dim=0) == 1).all()
@@ -109,12 +109,12 @@ def test_exempted_problems_are_in_all_splits_and_are_called_so():
 
 def test_a_shape_without_a_problem_in_a_split_can_be_exempted():
     task = build_task(ArithmeticConfig(operations=("//",), max_digits=1))
-    shapes = task.draw_shapes(100, seeds.generator(0))
+    shapes = task.draw_shapes(100, generators.generator(0))
     tiny = SplitConfig(validation_fraction=0.001)
     with pytest.raises(ConfigurationError, match="exempt_digits 1"):
-        draw_from_split(task, shapes, "validation", tiny, seeds.generator(0))
+        draw_from_split(task, shapes, "validation", tiny, generators.generator(0))
     exempt = SplitConfig(validation_fraction=0.001, exempt_digits=1)
-    assert len(draw_from_split(task, shapes, "validation", exempt, seeds.generator(0))) == 100
+    assert len(draw_from_split(task, shapes, "validation", exempt, generators.generator(0))) == 100
 
 
 def test_the_first_problems_are_different_ones_of_the_training_split_in_the_seeds_order():

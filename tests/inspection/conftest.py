@@ -6,20 +6,20 @@ import pytest
 import torch
 
 from abacist.data.config import SplitConfig
-from abacist.evaluation.config import EvaluationConfig
-from abacist.evaluation.suite import Subject
 from abacist.formats.config import FORMATS
 from abacist.formats.format import build_format
-from abacist.inspection.specimen import Specimen
+from abacist.inspection.inspected_problem import InspectedProblem
 from abacist.models.config import POSITIONS, ModelConfig
 from abacist.models.transformer import Transformer
+from abacist.scoring.config import ScoringConfig
+from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.config import TASKS, ArithmeticConfig
 from abacist.tasks.task import build_task
 
 
 @pytest.fixture
-def random_specimen():
-    """Makes a specimen; none of its model's parameters is 0 or 1, as biases are at the start."""
+def random_inspected_problem():
+    """Makes an inspected problem; none of its model's parameters is 0 or 1, as biases are at the start."""
 
     def make(
         problem="458+67",
@@ -39,17 +39,19 @@ def random_specimen():
             for parameter in made.parameters():
                 parameter += 0.3 * torch.randn_like(parameter)
         built = build_task(config)
-        subject = Subject(made, built, written, SplitConfig(), EvaluationConfig(), seed=0)
-        return Specimen(subject, built.parse([problem]), history=history or {}, num_problems=30)
+        trained_model = TrainedModel(made, built, written, SplitConfig(), ScoringConfig(), seed=0)
+        return InspectedProblem(
+            trained_model, built.parse([problem]), history=history or {}, num_problems=30
+        )
 
     return make
 
 
 @pytest.fixture
 def with_partner():
-    """The same specimen with a problem to patch from."""
+    """The same inspected problem with a problem to patch from."""
 
-    def make(specimen, partner):
-        return replace(specimen, partner=specimen.subject.task.parse([partner]))
+    def make(inspected, partner):
+        return replace(inspected, partner=inspected.trained_model.task.parse([partner]))
 
     return make

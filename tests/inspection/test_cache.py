@@ -6,7 +6,7 @@ import torch
 from abacist.errors import ConfigurationError
 from abacist.formats.config import PlainFormatConfig
 from abacist.inspection.cache import name_of, run_with_cache
-from abacist.inspection.lines import write_lines
+from abacist.inspection.inspected_lines import write_lines
 from abacist.models.config import POSITIONS, PositionScheme
 
 CASES = {
@@ -30,20 +30,20 @@ CASES = {
 
 
 @pytest.fixture(params=CASES.values(), ids=list(CASES))
-def specimen(request, random_specimen):
-    return random_specimen(**request.param)
+def inspected(request, random_inspected_problem):
+    return random_inspected_problem(**request.param)
 
 
-def run(specimen, hooks=None, **options):
-    lines = specimen.lines
+def run(inspected, hooks=None, **options):
+    lines = inspected.lines
     return run_with_cache(
-        specimen.subject.model, lines.tokens.ids, lines.coordinates, hooks, **options
+        inspected.trained_model.model, lines.tokens.ids, lines.coordinates, hooks, **options
     )
 
 
-def test_the_plain_path_gives_the_logits_of_the_fast_path(specimen):
-    model, lines = specimen.subject.model, specimen.lines
-    logits, _ = run(specimen)
+def test_the_plain_path_gives_the_logits_of_the_fast_path(inspected):
+    model, lines = inspected.trained_model.model, inspected.lines
+    logits, _ = run(inspected)
     with torch.no_grad():
         fast = model(lines.tokens.ids, lines.coordinates)
     torch.testing.assert_close(logits, fast, rtol=1e-4, atol=1e-5)
@@ -52,10 +52,10 @@ def test_the_plain_path_gives_the_logits_of_the_fast_path(specimen):
         torch.testing.assert_close(logits, windowed, rtol=1e-4, atol=1e-5)
 
 
-def test_a_cache_holds_every_activation_under_its_name(specimen):
-    model = specimen.subject.model
-    _, cache = run(specimen)
-    tokens, heads = specimen.lines.tokens.ids.shape[1], model.config.num_heads
+def test_a_cache_holds_every_activation_under_its_name(inspected):
+    model = inspected.trained_model.model
+    _, cache = run(inspected)
+    tokens, heads = inspected.lines.tokens.ids.shape[1], model.config.num_heads
     residual = (1, tokens, model.config.width)
     per_head = (1, tokens, heads, model.config.width_of_head)
     shapes = {
@@ -74,31 +74,31 @@ def test_a_cache_holds_every_activation_under_its_name(specimen):
     assert cache["blocks.0.attn.hook_pattern"] is cache["pattern", 0]
 
 
-def test_attention_rows_sum_to_1_and_mix_the_values(specimen):
-    _, cache = run(specimen)
+def test_attention_rows_sum_to_1_and_mix_the_values(inspected):
+    _, cache = run(inspected)
     pattern = cache.stack("pattern")
     torch.testing.assert_close(pattern.sum(dim=-1), torch.ones(pattern.shape[:-1]))
     mixed = torch.einsum("lbhqt,lbthk->lbqhk", pattern, cache.stack("v"))
     torch.testing.assert_close(mixed, cache.stack("z"))
 
 
-def test_hooks_that_change_nothing_change_nothing(specimen):
-    logits, cache = run(specimen)
+def test_hooks_that_change_nothing_change_nothing(inspected):
+    logits, cache = run(inspected)
     hooks = dict.fromkeys(cache.activations, lambda activation: activation.clone())
-    again, _ = run(specimen, hooks)
+    again, _ = run(inspected, hooks)
     assert torch.equal(logits, again)
 
 
-def test_what_a_hook_puts_in_place_of_the_last_residual_is_what_the_head_reads(specimen):
-    model = specimen.subject.model
-    other = torch.randn(1, specimen.lines.tokens.ids.shape[1], model.config.width)
-    logits, _ = run(specimen, {name_of("resid_post", model.depth - 1): lambda _: other})
+def test_what_a_hook_puts_in_place_of_the_last_residual_is_what_the_head_reads(inspected):
+    model = inspected.trained_model.model
+    other = torch.randn(1, inspected.lines.tokens.ids.shape[1], model.config.width)
+    logits, _ = run(inspected, {name_of("resid_post", model.depth - 1): lambda _: other})
     with torch.no_grad():
         torch.testing.assert_close(logits, model.unembed(other.transpose(0, 1)))
 
 
-def test_residuals_add_up_where_norms_come_before(random_specimen):
-    _, cache = run(random_specimen(num_layers=2))
+def test_residuals_add_up_where_norms_come_before(random_inspected_problem):
+    _, cache = run(random_inspected_problem(num_layers=2))
     for depth in range(2):
         middle = cache["resid_pre", depth] + cache["attn_out", depth]
         torch.testing.assert_close(cache["resid_mid", depth], middle)
@@ -106,42 +106,44 @@ def test_residuals_add_up_where_norms_come_before(random_specimen):
         torch.testing.assert_close(cache["resid_post", depth], last)
 
 
-def test_recurrences_can_be_more_than_in_training(random_specimen):
-    specimen = random_specimen(recurrences=2, num_layers=2)
-    _, cache = run(specimen, recurrences=5)
+def test_recurrences_can_be_more_than_in_training(random_inspected_problem):
+    inspected = random_inspected_problem(recurrences=2, num_layers=2)
+    _, cache = run(inspected, recurrences=5)
     assert cache.depth == 10
     assert cache.stack("pattern").shape[0] == 10
 
 
-def test_several_vectors_of_positions_have_names_of_their_own(random_specimen):
+def test_several_vectors_of_positions_have_names_of_their_own(random_inspected_problem):
     schemes = (POSITIONS["gpt2"][0], PositionScheme(encoding="sinusoidal", coordinate="place"))
-    _, cache = run(random_specimen(positions=schemes))
+    _, cache = run(random_inspected_problem(positions=schemes))
     names = ("positions.0.hook_pos_embed", "positions.1.hook_pos_embed")
     total = cache["hook_embed"] + sum(cache[name] for name in names)
     torch.testing.assert_close(cache["resid_pre", 0], total)
 
 
-def test_only_what_is_wanted_is_kept(random_specimen):
-    _, cache = run(random_specimen(), keep=lambda name: name.endswith("hook_z"))
+def test_only_what_is_wanted_is_kept(random_inspected_problem):
+    _, cache = run(random_inspected_problem(), keep=lambda name: name.endswith("hook_z"))
     assert list(cache.activations) == ["blocks.0.attn.hook_z"]
 
 
-def test_a_hook_or_activation_that_does_not_exist_is_refused_with_the_nearest(random_specimen):
-    specimen = random_specimen()
-    _, cache = run(specimen)
+def test_a_hook_or_activation_that_does_not_exist_is_refused_with_the_nearest(
+    random_inspected_problem,
+):
+    inspected = random_inspected_problem()
+    _, cache = run(inspected)
     with pytest.raises(ConfigurationError, match=r"did you mean 'blocks.0.attn.hook_z'"):
-        run(specimen, {"blocks.1.attn.hook_z": lambda z: z})
+        run(inspected, {"blocks.1.attn.hook_z": lambda z: z})
     with pytest.raises(ConfigurationError, match=r"no activation 'blocks.7.attn.hook_pattern'"):
         cache["pattern", 7]
 
 
-def test_lines_of_a_batch_are_padded_and_look_at_no_padding(random_specimen):
-    subject = random_specimen().subject
-    problems = subject.task.parse(["1+2", "123+456"])
-    lines = write_lines(subject, problems)
-    logits, cache = run_with_cache(subject.model, lines.tokens.ids, lines.coordinates)
-    alone = write_lines(subject, problems[:1])
-    own, _ = run_with_cache(subject.model, alone.tokens.ids, alone.coordinates)
+def test_lines_of_a_batch_are_padded_and_look_at_no_padding(random_inspected_problem):
+    trained_model = random_inspected_problem().trained_model
+    problems = trained_model.task.parse(["1+2", "123+456"])
+    lines = write_lines(trained_model, problems)
+    logits, cache = run_with_cache(trained_model.model, lines.tokens.ids, lines.coordinates)
+    alone = write_lines(trained_model, problems[:1])
+    own, _ = run_with_cache(trained_model.model, alone.tokens.ids, alone.coordinates)
     short = alone.tokens.ids.shape[1]
     torch.testing.assert_close(logits[:1, :short], own)
     assert float(cache["pattern", 0][0, :, :short, short:].abs().max()) == 0

@@ -8,22 +8,22 @@ import pytest
 import torch
 
 from abacist.errors import ConfigurationError, ProblemError
-from abacist.evaluation.exact_match import exact_match, line_lengths
 from abacist.formats.annotated import EVERYWHERE, Field
 from abacist.inspection import ablation, carry_probe, embeddings, patching
 from abacist.inspection.attention import attention
 from abacist.inspection.attribution import attribution
 from abacist.inspection.cache import run_with_cache
 from abacist.inspection.carries import carries
+from abacist.inspection.convergence import recurrences
 from abacist.inspection.first_mistake import first_mistake
+from abacist.inspection.inspected_lines import write_lines
 from abacist.inspection.lens import LENSES, chosen
-from abacist.inspection.lines import write_lines
 from abacist.inspection.logit_lens import logit_lens
 from abacist.inspection.next_tokens import next_tokens
 from abacist.inspection.place_attention import DIFFERENCES, WIDEST, place_attention
-from abacist.inspection.recurrences import recurrences
 from abacist.intervals import Proportion
 from abacist.models.teacher_forcing import teacher_forced
+from abacist.scoring.exact_match import exact_match, line_lengths
 from abacist.tasks.config import ArithmeticConfig
 
 KINDS = {
@@ -69,38 +69,38 @@ NO_CARRIES = {
 
 
 @pytest.fixture(params=KINDS.values(), ids=list(KINDS))
-def specimen(request, random_specimen):
-    return random_specimen(**request.param)
+def inspected(request, random_inspected_problem):
+    return random_inspected_problem(**request.param)
 
 
 @pytest.fixture
-def logits(specimen):
-    model, lines = specimen.subject.model, specimen.lines
+def logits(inspected):
+    model, lines = inspected.trained_model.model, inspected.lines
     with torch.no_grad():
         return model(lines.tokens.ids, lines.coordinates)[0]
 
 
-def test_every_lens_that_has_a_use_tells_json(specimen):
-    for name, lens in chosen(["all"], specimen).items():
-        told = json.loads(json.dumps(lens.look(specimen).to_json(), allow_nan=False))
+def test_every_lens_that_has_a_use_tells_json(inspected):
+    for name, lens in chosen(["all"], inspected).items():
+        told = json.loads(json.dumps(lens.look(inspected).to_json(), allow_nan=False))
         assert told, name
 
 
 @pytest.mark.parametrize("kind", NO_CARRIES)
-def test_lenses_look_at_what_has_no_carries_too(random_specimen, kind):
-    specimen = random_specimen(**NO_CARRIES[kind])
-    lenses = chosen(["all"], specimen)
+def test_lenses_look_at_what_has_no_carries_too(random_inspected_problem, kind):
+    inspected = random_inspected_problem(**NO_CARRIES[kind])
+    lenses = chosen(["all"], inspected)
     assert set(LENSES) - set(lenses) == {"recurrences", "evolution", "patching", "carry-probe"}
     for name, lens in lenses.items():
-        told = json.loads(json.dumps(lens.look(specimen).to_json(), allow_nan=False))
+        told = json.loads(json.dumps(lens.look(inspected).to_json(), allow_nan=False))
         assert told, name
-    assert first_mistake(specimen).carry_chain is None
+    assert first_mistake(inspected).carry_chain is None
 
 
-def test_next_tokens_are_the_largest_probabilities(specimen, logits):
-    found = next_tokens(specimen, count=4)
+def test_next_tokens_are_the_largest_probabilities(inspected, logits):
+    found = next_tokens(inspected, count=4)
     probability = logits.double().softmax(dim=-1).numpy()
-    tokens = specimen.subject.format.vocabulary.tokens
+    tokens = inspected.trained_model.format.vocabulary.tokens
     for row, names, shown in zip(
         probability, found.likeliest, found.probability.values, strict=True
     ):
@@ -109,29 +109,31 @@ def test_next_tokens_are_the_largest_probabilities(specimen, logits):
         np.testing.assert_allclose(shown, row[order], rtol=1e-4)
 
 
-def test_what_tokens_predict_is_what_scoring_asks_for(specimen):
-    subject = specimen.subject
-    whole = subject.format.write(specimen.problem, subject.task.answer(specimen.problem))
-    forced = teacher_forced(subject.model, whole)
+def test_what_tokens_predict_is_what_scoring_asks_for(inspected):
+    trained_model = inspected.trained_model
+    whole = trained_model.format.write(
+        inspected.problem, trained_model.task.answer(inspected.problem)
+    )
+    forced = teacher_forced(trained_model.model, whole)
     labels = forced.labels[0].tolist()
-    vocabulary = subject.format.vocabulary
-    assert specimen.right == [vocabulary.tokens[label] for label in labels if label >= 0]
+    vocabulary = trained_model.format.vocabulary
+    assert inspected.right == [vocabulary.tokens[label] for label in labels if label >= 0]
 
 
-def test_attention_rows_sum_to_1(specimen):
-    pattern = attention(specimen).pattern
+def test_attention_rows_sum_to_1(inspected):
+    pattern = attention(inspected).pattern
     assert pattern.axes == ("depth", "head", "query", "key")
-    assert pattern.values.shape[0] == specimen.subject.model.depth
+    assert pattern.values.shape[0] == inspected.trained_model.model.depth
     np.testing.assert_allclose(pattern.values.sum(axis=-1), 1, rtol=1e-5)
 
 
-def test_attention_by_difference_of_place_is_that_of_a_loop(random_specimen):
-    specimen = random_specimen(positions="nope", num_layers=2)
-    found = place_attention(specimen)
+def test_attention_by_difference_of_place_is_that_of_a_loop(random_inspected_problem):
+    inspected = random_inspected_problem(positions="nope", num_layers=2)
+    found = place_attention(inspected)
     totals = np.zeros((2, 2, len(found.fields), len(DIFFERENCES)))
     count = 0
-    for row in range(len(specimen.sample)):
-        one = replace(specimen, problem=specimen.sample[row : row + 1])
+    for row in range(len(inspected.sample)):
+        one = replace(inspected, problem=inspected.sample[row : row + 1])
         pattern, tokens = attention(one).pattern.values, one.lines.tokens
         place, field = tokens.place[0].tolist(), tokens.field[0].tolist()
         for query in one.predicting:
@@ -151,35 +153,35 @@ def test_attention_by_difference_of_place_is_that_of_a_loop(random_specimen):
                 at = (found.fields.index(name), DIFFERENCES.index(label))
                 totals[:, :, at[0], at[1]] += pattern[:, :, query, key]
     assert found.num_tokens == count
-    assert found.num_problems == len(specimen.sample)
+    assert found.num_problems == len(inspected.sample)
     np.testing.assert_allclose(found.weight.values, totals / count, atol=1e-6)
 
 
-def test_attention_by_difference_of_place_sums_to_1(specimen):
-    found = place_attention(specimen)
+def test_attention_by_difference_of_place_sums_to_1(inspected):
+    found = place_attention(inspected)
     np.testing.assert_allclose(found.weight.values.sum(axis=(2, 3)), 1, rtol=1e-5)
 
 
-def test_a_window_shows_in_the_attention_by_place(random_specimen):
-    found = place_attention(random_specimen())
+def test_a_window_shows_in_the_attention_by_place(random_inspected_problem):
+    found = place_attention(random_inspected_problem())
     far = [d for d in DIFFERENCES if d not in ("0", "+1", "every column", "no column")]
     columns = [DIFFERENCES.index(d) for d in far]
     assert found.weight.values[..., columns].max() == 0
 
 
-def test_the_last_stage_of_the_logit_lens_is_the_models_own_answer(specimen, logits):
-    found = logit_lens(specimen)
-    labels = specimen.lines.labels[0, specimen.predicting]
-    probability = logits[specimen.predicting].softmax(dim=-1)
+def test_the_last_stage_of_the_logit_lens_is_the_models_own_answer(inspected, logits):
+    found = logit_lens(inspected)
+    labels = inspected.lines.labels[0, inspected.predicting]
+    probability = logits[inspected.predicting].softmax(dim=-1)
     own = probability.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
     np.testing.assert_allclose(found.probability.values[-1], own, rtol=1e-4, atol=1e-7)
-    assert len(found.stages) == len(found.likeliest) == 1 + 2 * specimen.subject.model.depth
+    assert len(found.stages) == len(found.likeliest) == 1 + 2 * inspected.trained_model.model.depth
 
 
-def test_contributions_sum_to_the_lead_of_the_right_token(specimen, logits):
-    found = attribution(specimen)
-    labels = specimen.lines.labels[0]
-    for number, token in enumerate(specimen.predicting):
+def test_contributions_sum_to_the_lead_of_the_right_token(inspected, logits):
+    found = attribution(inspected)
+    labels = inspected.lines.labels[0]
+    for number, token in enumerate(inspected.predicting):
         row = logits[token].double()
         right = float(row[labels[token]])
         row[labels[token]] = -torch.inf
@@ -188,70 +190,70 @@ def test_contributions_sum_to_the_lead_of_the_right_token(specimen, logits):
     np.testing.assert_allclose(total, found.lead.values, atol=2e-4)
 
 
-def test_the_contribution_of_a_head_is_what_its_output_gives_alone(random_specimen):
-    specimen = random_specimen(final_norm=False, biases=())
-    model, lines, found = specimen.subject.model, specimen.lines, attribution(specimen)
+def test_the_contribution_of_a_head_is_what_its_output_gives_alone(random_inspected_problem):
+    inspected = random_inspected_problem(final_norm=False, biases=())
+    model, lines, found = inspected.trained_model.model, inspected.lines, attribution(inspected)
     _, cache = run_with_cache(model, lines.tokens.ids, lines.coordinates)
-    names = specimen.subject.format.vocabulary.tokens
+    names = inspected.trained_model.format.vocabulary.tokens
     width, output = model.config.width_of_head, model.blocks[0].attention.output.weight.detach()
     unembedding = model.head.weight.detach()
     for head in range(2):
         z = cache["z", 0][0, :, head]
         written = z @ output[:, head * width : (head + 1) * width].t()
-        for number, token in enumerate(specimen.predicting):
+        for number, token in enumerate(inspected.predicting):
             pair = [names.index(found.right[number]), names.index(found.runner_up[number])]
             direction = unembedding[pair[0]] - unembedding[pair[1]]
             shown = found.contribution.values[found.components.index(f"head {head}"), number]
             assert shown == pytest.approx((written[token] @ direction).item(), abs=1e-5)
 
 
-def test_ablating_nothing_changes_nothing(specimen):
-    subject = specimen.subject
-    verdicts = exact_match(subject.model, subject.task, subject.format, specimen.sample)
-    whole = ablation.exact_match_with(subject, specimen.sample, lambda lines: {})
+def test_ablating_nothing_changes_nothing(inspected):
+    trained_model = inspected.trained_model
+    verdicts = exact_match(trained_model, inspected.sample)
+    whole = ablation.exact_match_with(trained_model, inspected.sample, lambda lines: {})
     assert whole == verdicts.proportion
 
 
-def test_ablation_scores_every_head_and_mlp_without_it(random_specimen):
-    specimen = random_specimen(num_layers=2)
-    found = ablation.ablation(specimen)
+def test_ablation_scores_every_head_and_mlp_without_it(random_inspected_problem):
+    inspected = random_inspected_problem(num_layers=2)
+    found = ablation.ablation(inspected)
     labels = [part.component for part in found.without]
     assert labels == ["head 0.0", "head 0.1", "MLP 0", "head 1.0", "head 1.1", "MLP 1"]
-    assert {part.zero.n for part in found.without} == {len(specimen.sample)}
+    assert {part.zero.n for part in found.without} == {len(inspected.sample)}
 
 
 def test_zero_ablation_of_a_head_is_an_output_matrix_without_it(certified):
-    specimen = certified.look("12+34", num_problems=40)
-    zero = [part.zero for part in ablation.ablation(specimen).without if "head" in part.component]
-    output = specimen.subject.model.blocks[0].attention.output.weight
+    inspected = certified.look("12+34", num_problems=40)
+    zero = [part.zero for part in ablation.ablation(inspected).without if "head" in part.component]
+    output = inspected.trained_model.model.blocks[0].attention.output.weight
     before = output.detach().clone()
-    width = specimen.subject.model.config.width_of_head
+    width = inspected.trained_model.model.config.width_of_head
     for head, found in enumerate(zero):
         with torch.no_grad():
             output[:, head * width : (head + 1) * width] = 0
-            subject = specimen.subject
-            lost = exact_match(subject.model, subject.task, subject.format, specimen.sample)
+            trained_model = inspected.trained_model
+            lost = exact_match(trained_model, inspected.sample)
             output.copy_(before)
         assert found == lost.proportion
     assert any(found.errors for found in zero)
 
 
-def test_patching_every_token_before_the_first_layer_gives_the_other_run(specimen):
-    found = patching.patching(specimen)
+def test_patching_every_token_before_the_first_layer_gives_the_other_run(inspected):
+    found = patching.patching(inspected)
     everywhere = dict(zip(found.components, found.effect_everywhere.values, strict=True))
     assert everywhere["last residual"] == pytest.approx(1, abs=1e-3)
-    if specimen.subject.model.config.injection == "none":
+    if inspected.trained_model.model.config.injection == "none":
         assert everywhere["embedding"] == pytest.approx(1, abs=1e-3)
     assert found.effect.values.shape == (len(found.components), len(found.tokens))
 
 
 def test_patching_a_head_is_a_run_with_its_mixture_of_the_other_problem(
-    random_specimen, with_partner
+    random_inspected_problem, with_partner
 ):
-    specimen = with_partner(random_specimen(), "453+67")
-    model, own = specimen.subject.model, specimen.lines
-    found = patching.patching(specimen)
-    other = write_lines(specimen.subject, specimen.partner)
+    inspected = with_partner(random_inspected_problem(), "453+67")
+    model, own = inspected.trained_model.model, inspected.lines
+    found = patching.patching(inspected)
+    other = write_lines(inspected.trained_model, inspected.partner)
     _, cache = run_with_cache(model, other.tokens.ids, other.coordinates)
     token = found.predicting
 
@@ -273,38 +275,41 @@ def test_patching_a_head_is_a_run_with_its_mixture_of_the_other_problem(
 
 
 @pytest.mark.parametrize("problem", ["458+67", "12345+67890", "999+111", "55+55", "1274+425"])
-def test_the_partner_made_differs_in_one_digit_and_one_carry(random_specimen, problem):
-    specimen = random_specimen(problem)
-    task, partner = specimen.subject.task, patching.make_partner(specimen)
+def test_the_partner_made_differs_in_one_digit_and_one_carry(random_inspected_problem, problem):
+    inspected = random_inspected_problem(problem)
+    task, partner = inspected.trained_model.task, patching.make_partner(inspected)
     (text,) = task.expressions(partner)
     assert sum(a != b for a, b in zip(text, problem, strict=True)) == 1
     assert (
         int(
             (
-                carries(specimen.subject, partner) != carries(specimen.subject, specimen.problem)
+                carries(inspected.trained_model, partner)
+                != carries(inspected.trained_model, inspected.problem)
             ).sum()
         )
         == 1
     )
-    found = patching.patching(specimen)
+    found = patching.patching(inspected)
     assert found.partner == text
     assert found.right != found.partner_right
 
 
-def test_carries_are_those_of_integers(random_specimen):
-    specimen = random_specimen("987+55")
-    assert carries(specimen.subject, specimen.problem).tolist() == [[0, 1, 1, 1]]
+def test_carries_are_those_of_integers(random_inspected_problem):
+    inspected = random_inspected_problem("987+55")
+    assert carries(inspected.trained_model, inspected.problem).tolist() == [[0, 1, 1, 1]]
 
 
-def test_carries_of_running_sums_are_those_of_the_last_addition(random_specimen):
-    specimen = random_specimen(**KINDS["running sums"])
-    problems = specimen.subject.task.parse(["48+67+105", "95+5", "1+2+999"])
-    found = carries(specimen.subject, problems)[:, :4].tolist()
+def test_carries_of_running_sums_are_those_of_the_last_addition(random_inspected_problem):
+    inspected = random_inspected_problem(**KINDS["running sums"])
+    problems = inspected.trained_model.task.parse(["48+67+105", "95+5", "1+2+999"])
+    found = carries(inspected.trained_model, problems)[:, :4].tolist()
     assert found == [[0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 1, 1]]
-    partner = patching.make_partner(specimen)
-    (text,) = specimen.subject.task.expressions(partner)
+    partner = patching.make_partner(inspected)
+    (text,) = inspected.trained_model.task.expressions(partner)
     assert sum(a != b for a, b in zip(text, "48+67+105", strict=True)) == 1
-    changed = carries(specimen.subject, partner) != carries(specimen.subject, specimen.problem)
+    changed = carries(inspected.trained_model, partner) != carries(
+        inspected.trained_model, inspected.problem
+    )
     assert int(changed.sum()) == 1
 
 
@@ -359,8 +364,8 @@ def test_the_spectrum_is_the_variance_of_each_wave(count):
     assert embeddings.spectrum(wave)[1] == pytest.approx(1)
 
 
-def test_embeddings_show_learned_places_too(random_specimen):
-    found = embeddings.embeddings(random_specimen(positions="abacus"))
+def test_embeddings_show_learned_places_too(random_inspected_problem):
+    found = embeddings.embeddings(random_inspected_problem(positions="abacus"))
     assert [table.name for table in found.tables] == ["digits", "learned place"]
     assert found.tables[1].labels[0] == "1"
     for table in found.tables:
@@ -368,34 +373,34 @@ def test_embeddings_show_learned_places_too(random_specimen):
         np.testing.assert_allclose(table.points.values.mean(axis=0), 0, atol=1e-9)
 
 
-def test_evolution_ends_with_the_tables_as_they_are(random_specimen):
-    specimen = random_specimen()
-    last = specimen.subject.model.embedding.weight.detach()
-    specimen = replace(specimen, history={0: {"tokens": last * 0.5}, 10: {"tokens": last}})
-    (table,) = embeddings.evolution(specimen).tables
-    (now,) = embeddings.embeddings(specimen).tables
+def test_evolution_ends_with_the_tables_as_they_are(random_inspected_problem):
+    inspected = random_inspected_problem()
+    last = inspected.trained_model.model.embedding.weight.detach()
+    inspected = replace(inspected, history={0: {"tokens": last * 0.5}, 10: {"tokens": last}})
+    (table,) = embeddings.evolution(inspected).tables
+    (now,) = embeddings.embeddings(inspected).tables
     assert table.steps == [0, 10]
     np.testing.assert_allclose(table.points.values[-1], now.points.values, atol=1e-9)
     np.testing.assert_allclose(table.points.values[0], now.points.values / 2, atol=1e-6)
     np.testing.assert_allclose(table.spectrum.values[0], now.spectrum.values, rtol=1e-5)
 
 
-def test_a_looped_model_is_nearest_to_the_fixed_point_at_the_end(random_specimen):
-    specimen = random_specimen(recurrences=2, injection="add", norm_order="post")
-    found = recurrences(specimen)
+def test_a_looped_model_is_nearest_to_the_fixed_point_at_the_end(random_inspected_problem):
+    inspected = random_inspected_problem(recurrences=2, injection="add", norm_order="post")
+    found = recurrences(inspected)
     assert found.trained == 2
     assert found.distance.values.shape == (8,)
     assert found.distance.values[-1] == 0
     assert found.distance.values[-2] == pytest.approx(found.step.values[-1])
 
 
-def test_the_first_mistake_is_the_first_wrong_digit(random_specimen):
-    specimen = random_specimen()
-    found, parts = first_mistake(specimen), attribution(specimen)
+def test_the_first_mistake_is_the_first_wrong_digit(random_inspected_problem):
+    inspected = random_inspected_problem()
+    found, parts = first_mistake(inspected), attribution(inspected)
     number = int(np.flatnonzero(parts.lead.values <= 0)[0])
     assert found.is_mistake
-    assert found.right == specimen.right[number]
-    assert found.before == "".join(specimen.right[:number])
+    assert found.right == inspected.right[number]
+    assert found.before == "".join(inspected.right[:number])
     assert found.contribution.values.sum() == pytest.approx(found.margin, abs=1e-4)
     assert list(found.contribution.values) == sorted(found.contribution.values)
 
@@ -407,8 +412,8 @@ def test_without_a_mistake_the_least_certain_digit_is_explained(certified):
     assert (found.carry_chain or 0) <= 3
 
 
-def test_wrong_answers_of_whole_samples_are_told_with_their_number(random_specimen):
-    found = ablation.ablation(random_specimen())
+def test_wrong_answers_of_whole_samples_are_told_with_their_number(random_inspected_problem):
+    found = ablation.ablation(random_inspected_problem())
     assert isinstance(found.whole, Proportion)
     assert found.to_json()["whole"]["n"] == 30
 
@@ -423,15 +428,15 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_a_lens_without_use_says_why_in_one_line(random_specimen, name):
+def test_a_lens_without_use_says_why_in_one_line(random_inspected_problem, name):
     settings, said = REFUSALS[name]
     with pytest.raises(ConfigurationError, match=said) as caught:
-        chosen([name], random_specimen(**settings))
+        chosen([name], random_inspected_problem(**settings))
     assert "\n" not in str(caught.value)
 
 
-def test_all_leaves_out_what_has_no_use(random_specimen):
-    names = set(chosen(["all"], random_specimen()))
+def test_all_leaves_out_what_has_no_use(random_inspected_problem):
+    names = set(chosen(["all"], random_inspected_problem()))
     assert names == set(LENSES) - {"recurrences", "evolution"}
 
 
@@ -440,35 +445,35 @@ def test_all_leaves_out_what_has_no_use(random_specimen):
     [("45+67", "not written alike"), ("459+66", "have the same answer")],
 )
 def test_a_partner_that_cannot_be_patched_from_is_refused(
-    random_specimen, with_partner, partner, said
+    random_inspected_problem, with_partner, partner, said
 ):
     with pytest.raises(ProblemError, match=said):
-        patching.patching(with_partner(random_specimen(), partner))
+        patching.patching(with_partner(random_inspected_problem(), partner))
 
 
-def test_a_partner_whose_difference_is_out_of_reach_is_refused(random_specimen):
+def test_a_partner_whose_difference_is_out_of_reach_is_refused(random_inspected_problem):
     with pytest.raises(ProblemError, match="does not see what differs"):
-        patching.patching(random_specimen(direction="both", format="parallel"))
+        patching.patching(random_inspected_problem(direction="both", format="parallel"))
 
 
-def test_a_problem_without_a_partner_asks_for_one(random_specimen):
+def test_a_problem_without_a_partner_asks_for_one(random_inspected_problem):
     with pytest.raises(ProblemError, match="no single digit of 1\\+1 can be changed"):
-        patching.patching(random_specimen("1+1"))
+        patching.patching(random_inspected_problem("1+1"))
 
 
-def test_means_leave_out_lines_too_long(random_specimen, monkeypatch):
-    specimen = random_specimen()
-    lengths = line_lengths(specimen.subject.format, specimen.sample)
+def test_means_leave_out_lines_too_long(random_inspected_problem, monkeypatch):
+    inspected = random_inspected_problem()
+    lengths = line_lengths(inspected.trained_model.format, inspected.sample)
     limit = int(lengths.median())
-    monkeypatch.setattr("abacist.inspection.specimen.LONGEST_LINE", limit)
-    del specimen.__dict__["sample"]
-    assert len(specimen.sample) == int((lengths <= limit).sum()) < len(lengths)
-    monkeypatch.setattr("abacist.inspection.specimen.LONGEST_LINE", 1)
-    del specimen.__dict__["sample"]
+    monkeypatch.setattr("abacist.inspection.inspected_problem.LONGEST_LINE", limit)
+    del inspected.__dict__["sample"]
+    assert len(inspected.sample) == int((lengths <= limit).sum()) < len(lengths)
+    monkeypatch.setattr("abacist.inspection.inspected_problem.LONGEST_LINE", 1)
+    del inspected.__dict__["sample"]
     with pytest.raises(ProblemError, match="no line of 30 test problems has 1 tokens or fewer"):
-        _ = specimen.sample
+        _ = inspected.sample
 
 
-def test_lines_too_long_to_look_into_are_refused(random_specimen):
+def test_lines_too_long_to_look_into_are_refused(random_inspected_problem):
     with pytest.raises(ProblemError, match="too long to look into, at most 512"):
-        _ = random_specimen(f"{'9' * 300}+1").lines
+        _ = random_inspected_problem(f"{'9' * 300}+1").lines

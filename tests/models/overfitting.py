@@ -15,13 +15,13 @@ def steps_to_learn(
     loss_below: float,
     max_steps: int,
     learning_rate: float = 1e-2,
-    seed: torch.Generator | None = None,
+    generator: torch.Generator | None = None,
 ) -> int | None:
     """After how many steps the loss of the batch is below that; None where it never is."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.98))
     model.train()
     for step in range(max_steps):
-        forced = teacher_forced(model, lines, seed=seed)
+        forced = teacher_forced(model, lines, generator=generator)
         loss = nn.functional.cross_entropy(
             forced.logits.flatten(0, 1), forced.labels.flatten(), ignore_index=IGNORED
         )

@@ -151,8 +151,8 @@ class _Slow:
         heads: list[list[Tensor]] = [[] for _ in tokens]
         for head in range(self.config.num_heads):
             share = slice(head * K, (head + 1) * K)
-            q = [self.placed(queries[t][share], share, line, t) for t in tokens]
-            k = [self.placed(keys[t][share], share, line, t) for t in tokens]
+            q = [self.scheme_coordinates(queries[t][share], share, line, t) for t in tokens]
+            k = [self.scheme_coordinates(keys[t][share], share, line, t) for t in tokens]
             for t in tokens:
                 seen = [other for other in tokens if self.sees(line, t, other)]
                 sharpness = self.sharpness(name, head, len(seen))
@@ -168,7 +168,7 @@ class _Slow:
                 heads[t].append(mixed)
         return [self.linear(f"{name}.output", torch.cat(heads[t])) for t in tokens]
 
-    def placed(self, x: Tensor, share: slice, line: Line, t: int) -> Tensor:
+    def scheme_coordinates(self, x: Tensor, share: slice, line: Line, t: int) -> Tensor:
         """One head's query or key as it knows where it stands."""
         inner = self.config.num_heads * self.config.width_of_head
         for vector, scheme in self.vectors(line, t, inner):

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from abacist.errors import ProblemError
 from abacist.models.config import PositionScheme
-from abacist.models.coordinates import Coordinates, placed
+from abacist.models.coordinates import Coordinates, scheme_coordinates
 from abacist.models.encodings import LearnedEncoding, RelativeBias, difference_range
 
 # Places as in the line <start>21+43=64<end>.
@@ -26,7 +26,7 @@ def rows_read(
 ) -> Tensor:
     """Which row of the table every token got, (G, T)."""
     generator = None if seed is None else torch.Generator().manual_seed(seed)
-    (values,) = placed((encoding.scheme,), coordinates, batch, generator).values
+    (values,) = scheme_coordinates((encoding.scheme,), coordinates, batch, generator).values
     return encoding(values).squeeze(-1).long()
 
 
@@ -132,16 +132,16 @@ def test_relative_bias_starts_without_a_preference() -> None:
 
 
 def test_a_spread_sets_the_heads_of_a_relative_bias_apart() -> None:
-    scheme = PositionScheme(encoding="relative", coordinate="index", spread=2.0)
+    scheme = PositionScheme(encoding="relative", coordinate="index", init_std=2.0)
     table = RelativeBias(scheme, num_heads=200).table.detach()
     assert 1.9 < float(table.std()) < 2.1
     assert len(set(table[0].tolist())) == 200
 
 
 def test_a_spread_sets_what_learned_vectors_begin_with() -> None:
-    for spread, expected in ((0.0, 0.5), (1.0, 1.0)):
+    for init_std, expected in ((0.0, 0.5), (1.0, 1.0)):
         torch.manual_seed(0)
         scheme = PositionScheme(
-            encoding="learned", coordinate="index", num_positions=64, spread=spread
+            encoding="learned", coordinate="index", num_positions=64, init_std=init_std
         )
         assert abs(float(LearnedEncoding(scheme, 64).rows.weight.detach().std()) - expected) < 0.03

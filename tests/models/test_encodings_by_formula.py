@@ -15,7 +15,7 @@ from abacist.models.encodings import (
     AlibiBias,
     FireBias,
     LearnedEncoding,
-    Placement,
+    QueryKeyPositions,
     RelativeBias,
     SinusoidalEncoding,
     buckets,
@@ -70,7 +70,7 @@ def turned(x_TK: Tensor, *shares: tuple[PositionScheme, list[int]]) -> Tensor:
     rotations = [
         rotation(scheme, torch.tensor([values]), width, torch.float64) for scheme, values in shares
     ]
-    return Placement(None, rotations).apply(x_TK[:, None, None])[:, 0, 0]
+    return QueryKeyPositions(None, rotations).apply(x_TK[:, None, None])[:, 0, 0]
 
 
 def rotary(base: float = 10_000.0, coordinate: str = "index") -> PositionScheme:

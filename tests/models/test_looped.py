@@ -188,14 +188,14 @@ def test_the_gradient_is_that_of_starting_from_the_detached_state(
 ) -> None:
     model = random_model(recurrences=3, injection=injection, initial_state=initial_state)
     got = gradients(model, lambda: model(LINE, WHERE, detached=detached))
-    begin_round, round_number = model.begin_round, 0
+    begin_recurrence, round_number = model.begin_recurrence, 0
 
     def begin_round_from_detached(state: Tensor, embedded: Tensor) -> tuple[Tensor, Tensor | None]:
         nonlocal round_number
         round_number += 1
-        return begin_round(state.detach() if round_number == detached + 1 else state, embedded)
+        return begin_recurrence(state.detach() if round_number == detached + 1 else state, embedded)
 
-    monkeypatch.setattr(model, "begin_round", begin_round_from_detached)
+    monkeypatch.setattr(model, "begin_recurrence", begin_round_from_detached)
     expected = gradients(model, lambda: model(LINE, WHERE))
     for name in got:
         same(got[name], expected[name])
@@ -233,7 +233,7 @@ def test_without_a_seed_a_model_that_starts_from_noise_starts_from_zeros(injecti
 def test_with_a_seed_noise_decides_the_logits_and_is_repeatable() -> None:
     model = noisy()
     first, again, other = (
-        model(LINE, WHERE, seed=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
+        model(LINE, WHERE, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
     )
     assert torch.equal(first, again)
     assert not torch.allclose(first, other)
@@ -252,7 +252,7 @@ def test_noise_is_small_and_another_for_every_number() -> None:
 
 def test_a_seed_changes_nothing_for_a_model_that_starts_from_its_input() -> None:
     model = random_model(recurrences=2, injection="add")
-    seeded = model(LINE, WHERE, seed=torch.Generator().manual_seed(0))
+    seeded = model(LINE, WHERE, generator=torch.Generator().manual_seed(0))
     assert torch.equal(seeded, model(LINE, WHERE))
 
 

@@ -46,7 +46,7 @@ POSITION_REFUSALS = [
         "slope must be 0 to 1e+06, got -1.0",
         "slope 0.0",
     ),
-    (relative(spread=-1.0), "spread must be 0 to 100, got -1.0", "spread 0.0"),
+    (relative(init_std=-1.0), "init_std must be 0 to 100, got -1.0", "init_std 0.0"),
     (relative(num_buckets=3), "num_buckets must be 4 to 250,000, got 3", "num_buckets 32"),
     (relative(num_buckets=-8), "num_buckets must be 4 to 250,000, got -8", "num_buckets 32"),
     (
@@ -87,9 +87,9 @@ POSITION_CONFLICTS = [
         "num_buckets 0",
     ),
     (
-        rotary(spread=1.0),
-        "spread belongs to a relative or learned encoding, got encoding rotary",
-        "spread 0",
+        rotary(init_std=1.0),
+        "init_std belongs to a relative or learned encoding, got encoding rotary",
+        "init_std 0",
     ),
     (relative(slope=0.5), "slope belongs to alibi, got encoding relative", "slope 0"),
     (learned(slope=0.5), "slope belongs to alibi, got encoding learned", "slope 0"),
@@ -166,9 +166,9 @@ MODEL_REFUSALS = [
     ({"dropout": -0.1}, "model.dropout must be 0 to 0.95, got -0.1", "dropout 0.0"),
     ({"dropout": 1.0}, "model.dropout must be 0 to 0.95, got 1.0", "dropout 0.0"),
     (
-        {"embedding_spread": -1.0},
-        "model.embedding_spread must be 0 to 100, got -1.0",
-        "embedding_spread 0.0",
+        {"embedding_init_std": -1.0},
+        "model.embedding_init_std must be 0 to 100, got -1.0",
+        "embedding_init_std 0.0",
     ),
     ({"head_width": 0}, "model.head_width must be 1 to 65,536, got 0", "head_width 8"),
     (

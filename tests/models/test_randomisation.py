@@ -9,7 +9,7 @@ from torch import Tensor
 
 from abacist.errors import ConfigurationError
 from abacist.models.config import POSITIONS, PositionScheme
-from abacist.models.coordinates import Coordinates, placed
+from abacist.models.coordinates import Coordinates, scheme_coordinates
 from abacist.models.teacher_forcing import coordinates_of
 
 # Places as in the lines <start>21+43=64<end> and <start>1+432=334<end>.
@@ -27,7 +27,7 @@ def drawn(
 ) -> Tensor:
     """What the scheme sees of these coordinates."""
     generator = None if seed is None else torch.Generator().manual_seed(seed)
-    (values,) = placed((scheme,), coordinates, batch, generator).values
+    (values,) = scheme_coordinates((scheme,), coordinates, batch, generator).values
     return values
 
 
@@ -153,7 +153,7 @@ def test_a_table_that_is_accepted_for_a_subset_holds_all_of_it() -> None:
     model = random_model((scheme,))
     lines = write(random_problems([(2, 3)]))
     for seed in range(30):
-        model(lines.ids, coordinates_of(lines), seed=torch.Generator().manual_seed(seed))
+        model(lines.ids, coordinates_of(lines), generator=torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize("coordinate", ["row", "step"])
@@ -169,7 +169,7 @@ def test_rows_and_steps_are_renumbered_like_places(coordinate: str) -> None:
 def test_schemes_are_randomised_each_on_its_own() -> None:
     schemes = (subset_scheme(1_000, "index"), subset_scheme(1_000, "index"))
     generator = torch.Generator().manual_seed(0)
-    first, second = placed(schemes, coordinates_of_places(PLACES), 2, generator).values
+    first, second = scheme_coordinates(schemes, coordinates_of_places(PLACES), 2, generator).values
     assert not torch.equal(first, second)
 
 
@@ -193,7 +193,7 @@ IDS = ids_of("<start>21+43=64<end>")
 @each_randomised
 def test_without_a_seed_coordinates_are_left_alone(schemes: tuple[PositionScheme, ...]) -> None:
     coordinates = coordinates_of_places(PLACES)
-    values = placed(schemes, coordinates).values
+    values = scheme_coordinates(schemes, coordinates).values
     for scheme, seen in zip(schemes, values, strict=True):
         assert torch.equal(seen, coordinates.of(scheme.coordinate))
 
@@ -204,9 +204,9 @@ def test_logits_with_a_seed_are_those_of_the_coordinates_drawn(
 ) -> None:
     model = random_model(schemes)
     here = coordinates_of_places(PLACES[:1])
-    (values,) = placed(schemes, here, 1, torch.Generator().manual_seed(3)).values
+    (values,) = scheme_coordinates(schemes, here, 1, torch.Generator().manual_seed(3)).values
     moved = {"index": here.index, "place": here.place, schemes[0].coordinate: values}
-    seeded = model(IDS, here, seed=torch.Generator().manual_seed(3))
+    seeded = model(IDS, here, generator=torch.Generator().manual_seed(3))
     assert torch.equal(seeded, model(IDS, Coordinates(**moved)))
     assert not torch.allclose(seeded, model(IDS, here))
 
@@ -215,7 +215,11 @@ def test_logits_with_a_seed_are_those_of_the_coordinates_drawn(
 def test_the_same_seed_draws_the_same_coordinates(schemes: tuple[PositionScheme, ...]) -> None:
     def values(seed: int) -> list[int]:
         generator = torch.Generator().manual_seed(seed)
-        return placed(schemes, coordinates_of_places(PLACES), 2, generator).values[0].tolist()
+        return (
+            scheme_coordinates(schemes, coordinates_of_places(PLACES), 2, generator)
+            .values[0]
+            .tolist()
+        )
 
     assert values(1) == values(1)
     assert values(1) != values(2)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from abacist.errors import ProblemError
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.models.coordinates import Coordinates
-from abacist.models.sizes import num_parameters
+from abacist.models.parameter_count import num_parameters
 from abacist.models.teacher_forcing import IGNORED, coordinates_of, teacher_forced
 from abacist.models.transformer import Path, Transformer
 
@@ -160,7 +160,7 @@ def test_an_offset_seed_changes_nothing_without_random_offsets(positions: str) -
     model = random_model(positions)
     lines = write(random_problems([(3, 4)]))
     coordinates = coordinates_of(lines)
-    moved = model(lines.ids, coordinates, seed=torch.Generator().manual_seed(0))
+    moved = model(lines.ids, coordinates, generator=torch.Generator().manual_seed(0))
     assert same(moved, model(lines.ids, coordinates))
 
 
@@ -169,7 +169,7 @@ def test_an_offset_seed_decides_the_logits_of_a_randomised_scheme(positions: str
     model = random_model(positions)
     lines = write(random_problems([(3, 4)]))
     first, again, other = (
-        model(lines.ids, coordinates_of(lines), seed=torch.Generator().manual_seed(seed))
+        model(lines.ids, coordinates_of(lines), generator=torch.Generator().manual_seed(seed))
         for seed in (1, 1, 2)
     )
     assert same(first, again)
@@ -226,20 +226,20 @@ def test_number_of_parameters_equals_the_formula(settings: dict[str, object]) ->
 
 
 @pytest.mark.parametrize(
-    ("settings", "spread"),
+    ("settings", "init_std"),
     [
         ({}, 1.0),
         ({"tied_head": True}, 0.125),
-        ({"tied_head": True, "embedding_spread": 1.0}, 1.0),
-        ({"embedding_spread": 0.02}, 0.02),
+        ({"tied_head": True, "embedding_init_std": 1.0}, 1.0),
+        ({"embedding_init_std": 0.02}, 0.02),
     ],
 )
 def test_token_embeddings_begin_with_the_spread_told(
-    settings: dict[str, float | bool], spread: float
+    settings: dict[str, float | bool], init_std: float
 ) -> None:
     torch.manual_seed(0)
     weight = Transformer(ModelConfig(width=64, **settings), V).embedding.weight
-    assert weight.std().item() == pytest.approx(spread, rel=0.1)
+    assert weight.std().item() == pytest.approx(init_std, rel=0.1)
 
 
 def test_tied_head_is_the_embedding() -> None:

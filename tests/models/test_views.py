@@ -11,7 +11,7 @@ from abacist.formats.config import FORMATS
 from abacist.formats.format import build_format
 from abacist.models import transformer
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
-from abacist.models.coordinates import Coordinates, placed
+from abacist.models.coordinates import Coordinates, scheme_coordinates
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.models.transformer import Transformer
 from abacist.models.views import ColumnTable, dense_view, windowed_view
@@ -82,7 +82,7 @@ def bucket(
 def test_dense_visibility_is_the_rule_for_every_pair(schemes: tuple[PositionScheme, ...]) -> None:
     coordinates = ragged_coordinates()
     visible = dense_view(
-        schemes, placed(schemes, coordinates), placed(schemes, coordinates)
+        schemes, scheme_coordinates(schemes, coordinates), scheme_coordinates(schemes, coordinates)
     ).visible
     lines, width = coordinates.index.shape
     expected = [
@@ -97,7 +97,9 @@ def test_dense_buckets_are_the_rule_for_every_visible_pair(
     schemes: tuple[PositionScheme, ...],
 ) -> None:
     coordinates = ragged_coordinates()
-    view = dense_view(schemes, placed(schemes, coordinates), placed(schemes, coordinates))
+    view = dense_view(
+        schemes, scheme_coordinates(schemes, coordinates), scheme_coordinates(schemes, coordinates)
+    )
     assert len(view.pairs) == len(schemes)
     for scheme, buckets in zip(schemes, view.pairs, strict=True):
         for line, q, k in view.visible.nonzero().tolist():
@@ -110,7 +112,7 @@ def test_windowed_view_holds_every_visible_key_once_and_with_its_bucket(
     schemes: tuple[PositionScheme, ...], first: int
 ) -> None:
     coordinates = ragged_coordinates()
-    where = placed(schemes, coordinates)
+    where = scheme_coordinates(schemes, coordinates)
     dense = dense_view(schemes, where[first:], where)
     values = values_tensor(schemes, coordinates)
     table = ColumnTable(values, coordinates.index >= 0)
@@ -138,7 +140,12 @@ def test_windowed_view_without_a_window_is_refused() -> None:
     table = ColumnTable(coordinates.place, coordinates.index >= 0)
     schemes = POSITIONS["index-relative"]
     with pytest.raises(ValueError, match="needs a scheme with a window"):
-        windowed_view(schemes, placed(schemes, coordinates), placed(schemes, coordinates), table)
+        windowed_view(
+            schemes,
+            scheme_coordinates(schemes, coordinates),
+            scheme_coordinates(schemes, coordinates),
+            table,
+        )
 
 
 def found_by_hand(values: list[int], valid: list[bool], query: int, low: int, high: int) -> list:

@@ -6,7 +6,7 @@ import pytest
 
 from abacist.reports import charts
 from abacist.reports.charts import Axis, Curve
-from abacist.reports.markup import Markup, element, prose, table
+from abacist.reports.html_builder import Markup, element, prose, table
 
 
 def test_text_is_escaped_and_elements_are_not():

@@ -16,12 +16,11 @@ from pages import Page
 import abacist
 from abacist.cli import main
 from abacist.errors import RunError
-from abacist.evaluation.scorecard import SUITES, chosen
-from abacist.evaluation.suite import Subject
 from abacist.inspection.place_attention import place_attention
-from abacist.reports import records, run_report
+from abacist.reports import run_records, run_report
 from abacist.reports.html import MAX_BYTES
 from abacist.runs.directory import RunDirectory
+from abacist.scoring.scorecard import SUITES, chosen
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -45,7 +44,7 @@ def trained_once(tmp_path_factory, quick_settings):
     """A hardly trained run of each kind, scored by every suite that has a use for it."""
     folder, runs = tmp_path_factory.mktemp("reported"), {}
     for kind, changes in KINDS.items():
-        settings = quick_settings | {"evaluation.largest_space": 5_000} | changes
+        settings = quick_settings | {"scoring.largest_space": 5_000} | changes
         if kind == "modular":
             del settings["task.max_digits"]
         run = abacist.train("add", out=folder / kind, settings=settings, threads=1)
@@ -64,7 +63,7 @@ def decoder(trained_once, tmp_path):
 
 
 def page_of(directory: RunDirectory) -> Page:
-    return Page(run_report.run_report(records.read(directory)))
+    return Page(run_report.run_report(run_records.read(directory)))
 
 
 @pytest.fixture(params=KINDS)
@@ -73,7 +72,7 @@ def kind(request):
 
 
 def test_a_page_loads_nothing_and_runs_nothing(trained_once, kind):
-    text = run_report.run_report(records.read(trained_once[kind].directory))
+    text = run_report.run_report(run_records.read(trained_once[kind].directory))
     page = Page(text)
     assert len(text.encode()) < MAX_BYTES
     assert not {"script", "link", "img", "iframe", "object", "base"} & {t for t, _ in page.elements}
@@ -108,8 +107,7 @@ def test_every_section_and_row_of_the_scorecard_is_there(trained_once, kind):
     run = trained_once[kind]
     card = json.loads(run.directory.scorecard.read_text())
     page = page_of(run.directory)
-    subject = Subject(run.model, run.task, run.format, run.recipe.split, run.recipe.evaluation, 0)
-    assert set(card["sections"]) >= set(chosen(["all"], subject)) - {"exhaustive"}
+    assert set(card["sections"]) >= set(chosen(["all"], run.trained_model())) - {"exhaustive"}
     for section in card["sections"].values():
         assert (3, section["title"]) in page.headings
         for row in section["rows"]:
@@ -119,8 +117,7 @@ def test_every_section_and_row_of_the_scorecard_is_there(trained_once, kind):
 def test_the_report_knows_every_suite_and_proposes_those_with_a_use(trained_once, kind):
     assert set(run_report.SUITES) == set(SUITES)
     run = trained_once[kind]
-    subject = Subject(run.model, run.task, run.format, run.recipe.split, run.recipe.evaluation, 0)
-    useful = set(chosen(["all"], subject))
+    useful = set(chosen(["all"], run.trained_model()))
     assert {name for name in SUITES if run_report._has_use(name, run.recipe)} == useful
 
 
@@ -209,7 +206,7 @@ def test_a_run_whose_weights_are_damaged_is_reported_without_them(decoder, capsy
 
 def test_the_command_that_repeats_a_run_makes_the_same_recipe(trained_once, kind, tmp_path):
     run = trained_once[kind]
-    text = run_report.run_report(records.read(run.directory))
+    text = run_report.run_report(run_records.read(run.directory))
     typed = re.search(r"<pre><code>(.+?)</code></pre>", text)[1]
     words = shlex.split(re.sub("<.+?>", "", typed))
     assert words[:3] == ["abacist", "train", "add"]
@@ -220,7 +217,7 @@ def test_the_command_that_repeats_a_run_makes_the_same_recipe(trained_once, kind
 
 
 def test_changed_settings_stand_beside_those_of_the_recipe(decoder):
-    text = run_report.run_report(records.read(decoder))
+    text = run_report.run_report(run_records.read(decoder))
     assert "Settings changed from the recipe add" in text
     assert "<code>model.width</code></th><td>8</td><td>32</td>" in text
 
@@ -350,13 +347,13 @@ def test_large_records_stay_below_the_limit(decoder):
     line = json.loads(decoder.metrics.read_text().splitlines()[0])
     many = (json.dumps(line | {"step": step}) + "\n" for step in range(1, 20_000))
     decoder.metrics.write_text("".join(many))
-    text = run_report.run_report(records.read(decoder))
+    text = run_report.run_report(run_records.read(decoder))
     Page(text)
     assert len(text.encode()) < MAX_BYTES / 2
 
 
 def test_scores_of_other_weights_say_so(decoder):
-    known = records.read(decoder)
+    known = run_records.read(decoder)
     page = Page(run_report.run_report(replace(known, scored_step=12)))
     assert "speak of the weights after step 12" in page.text
 
@@ -393,7 +390,7 @@ def test_a_run_that_was_never_trained_has_no_report(decoder):
     shutil.rmtree(decoder.checkpoints)
     decoder.metrics.unlink()
     with pytest.raises(RunError, match=r"never trained.+Type abacist train --resume --out"):
-        records.read(decoder)
+        run_records.read(decoder)
 
 
 def test_a_report_needs_no_torch_and_little_time(decoder):

@@ -176,7 +176,7 @@ def test_a_sum_of_three_asks_for_three() -> None:
         ProblemError, match=r"takes 3 numbers\. Type 3 numbers, such as 12\+34\+56\."
     ):
         task.parse(["1+2"])
-    assert task.deed == "adds any 3 non-negative integers"
+    assert task.claim == "adds any 3 non-negative integers"
 
 
 @pytest.mark.parametrize("num_operands", [2, 3, 12])

@@ -540,7 +540,7 @@ def test_measures_are_lengths_and_for_sums_the_chain() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "deed"),
+    ("config", "claim"),
     [
         (TASKS["add"], "adds all pairs of non-negative integers"),
         (TASKS["add-many"], "adds 2 to 10 non-negative integers"),
@@ -551,8 +551,8 @@ def test_measures_are_lengths_and_for_sums_the_chain() -> None:
         ),
     ],
 )
-def test_the_deed_says_what_a_perfect_model_does(config: ArithmeticConfig, deed: str) -> None:
-    assert Arithmetic(config).deed == deed
+def test_the_deed_says_what_a_perfect_model_does(config: ArithmeticConfig, claim: str) -> None:
+    assert Arithmetic(config).claim == claim
 
 
 @pytest.mark.parametrize("operations", [("*",), ("//",), ("%",), ("+", "-")], ids="".join)

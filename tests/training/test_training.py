@@ -304,7 +304,7 @@ def test_a_large_batch_is_done_in_parts_with_the_same_gradient(monkeypatch):
             trial, Optimizer(trial, recipe.training), lines, recipe.training, 200, stream.aligned
         )
         weights.append((loss, torch.cat([p.flatten() for p in trial.parameters()])))
-    assert len(step_module._parts(model, lines, None)) > 5
+    assert len(step_module._micro_batches(model, lines, None)) > 5
     assert weights[0][0] == pytest.approx(weights[1][0], rel=1e-12)
     torch.testing.assert_close(weights[0][1], weights[1][1], rtol=1e-9, atol=1e-9)
 

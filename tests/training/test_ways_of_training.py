@@ -58,11 +58,11 @@ def prepared(settings, seed=0):
 
 WAYS = {
     "muon": {"training.optimizer": "muon"},
-    "mean weights": {"training.average_decay": 0.9},
-    "muon and mean weights": {"training.optimizer": "muon", "training.average_decay": 0.9},
+    "mean weights": {"training.ema_decay": 0.9},
+    "muon and mean weights": {"training.optimizer": "muon", "training.ema_decay": 0.9},
     "all tokens": {"training.loss_on": "all"},
     "trapezoid": {"training.schedule": "trapezoid"},
-    "parts": {"training.parts": 3},
+    "parts": {"training.micro_batches": 3},
     "bfloat16": {"training.precision": "bfloat16"},
     "float16": {"training.precision": "float16"},
     "no clipping": {"training.clip_norm": None},
@@ -130,9 +130,9 @@ def test_a_constant_schedule_stays():
     [
         ({"decay_steps": 10}, "decay_steps belongs to a trapezoid, got schedule cosine"),
         ({"curriculum": (Stage(num_steps=1_500),)}, "take 1,500 steps and leave none of the 1,500"),
-        ({"parts": 200}, "training.parts must be 1 to 128, got 200"),
+        ({"micro_batches": 200}, "training.micro_batches must be 1 to 128, got 200"),
         ({"stop_at": 1.5}, "training.stop_at must be 0 to 1, got 1.5"),
-        ({"average_decay": 1.0}, "training.average_decay must be 0 to 0.999999, got 1.0"),
+        ({"ema_decay": 1.0}, "training.ema_decay must be 0 to 0.999999, got 1.0"),
         ({"clip_norm": 0.0}, "training.clip_norm must be above 0"),
         ({"checkpoint_seconds": 0.0}, "training.checkpoint_seconds must be 0.1 to"),
         ({"record_embeddings_every": 0}, "training.record_embeddings_every must be 1 to"),
@@ -183,7 +183,7 @@ def test_muon_moves_the_matrices_of_the_layers_and_adamw_the_rest(quick_settings
 
 
 def test_the_mean_weights_are_validated_and_saved_and_the_others_trained(tmp_path, quick_settings):
-    settings = quick_settings | {"training.average_decay": 0.8}
+    settings = quick_settings | {"training.ema_decay": 0.8}
     model, optimizer, batches, config = prepared(settings)
     mean = optimizer.flat.clone()
     for step in range(6):
@@ -202,7 +202,7 @@ def test_the_mean_weights_are_validated_and_saved_and_the_others_trained(tmp_pat
 
 
 def test_a_finished_run_has_the_mean_weights_that_it_saved(tmp_path, quick_settings):
-    settings = quick_settings | {"training.average_decay": 0.9}
+    settings = quick_settings | {"training.ema_decay": 0.9}
     run = abacist.train("add", out=tmp_path / "run", settings=settings, threads=1)
     assert same(weights(run.path), {n: p.detach() for n, p in run.model.named_parameters()})
 
@@ -210,7 +210,9 @@ def test_a_finished_run_has_the_mean_weights_that_it_saved(tmp_path, quick_setti
 def test_a_batch_in_parts_makes_the_same_step(quick_settings):
     outcomes = []
     for parts in (None, 4):
-        model, optimizer, batches, config = prepared(quick_settings | {"training.parts": parts})
+        model, optimizer, batches, config = prepared(
+            quick_settings | {"training.micro_batches": parts}
+        )
         loss = training_step(model, optimizer, batches.batch(0), config, 0, batches.aligned)
         outcomes.append((loss, optimizer.gradient.clone()))
     assert outcomes[0][0] == pytest.approx(outcomes[1][0], rel=1e-5)

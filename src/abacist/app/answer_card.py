@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from abacist.app.answers import LONGEST_SHOWN, Answer, Cell, Inside, WrittenToken
 from abacist.intervals import percent
+from abacist.reports.html_builder import Markup, element, together
 from abacist.reports.lens_figures import letter
-from abacist.reports.markup import Markup, element, together
 
 _UNSURE = 0.9
 """What the model was less sure of is marked."""

@@ -2,7 +2,7 @@
 model was of each, the right ones beside them, what every head looked at, and what would have been
 written after each layer.
 
->>> told = answer(exhibit, "12+34")
+>>> told = answer(shown_run, "12+34")
 >>> told.answer, told.expected, told.written[0].probability
 ('46', '46', 0.9999…)
 """
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from abacist.app.exhibits import Exhibit
+from abacist.app.shown_runs import ShownRun
 from abacist.errors import ProblemError
 from abacist.formats.annotated import Field
 from abacist.inspection.finding import Finding
+from abacist.inspection.generation import Trace, Written, logits_of, trace, write
 from abacist.inspection.logit_lens import stages
-from abacist.inspection.writing import Trace, Written, logits_of, trace, write
 from abacist.tasks.problems import Problems
 
 LONGEST_SHOWN = 200
@@ -101,37 +101,37 @@ class Answer(Finding):
     """That the model wrote for."""
 
 
-def answer(exhibit: Exhibit, text: str, off: Sequence[str] = (), way: str = "zero") -> Answer:
+def answer(shown_run: ShownRun, text: str, off: Sequence[str] = (), way: str = "zero") -> Answer:
     """Let a run answer what a person typed, with some parts switched off.
 
     Raises `ProblemError` for what is no problem, is too long, or takes too long.
     """
-    subject, problem = exhibit.subject, exhibit.parse(text)
-    hooks_for = exhibit.hooks(off, way)
-    length = exhibit.check_length(problem)
+    trained_model, problem = shown_run.trained_model, shown_run.parse(text)
+    hooks_for = shown_run.hooks(off, way)
+    length = shown_run.check_length(problem)
     if hooks_for is not None and length > LONGEST_SHOWN:
         raise ProblemError(
             f"parts are switched off in lines of at most {LONGEST_SHOWN} tokens and this one has up to "
             f"{length:,}. Type fewer digits, or switch all parts on."
         )
     start = time.perf_counter()
-    written = write(subject, problem, hooks_for, _until(start + _SECONDS))
+    written = write(trained_model, problem, hooks_for, _until(start + _SECONDS))
     seconds = time.perf_counter() - start
     seen = None
     if length <= LONGEST_SHOWN:
-        seen = trace(subject, written, hooks_for, _is_shown)
-    logits = logits_of(subject, written) if seen is None else seen.logits
-    expected = subject.task.answer(problem).texts()[0]
+        seen = trace(trained_model, written, hooks_for, _is_shown)
+    logits = logits_of(trained_model, written) if seen is None else seen.logits
+    expected = trained_model.task.answer(problem).texts()[0]
     return Answer(
-        run=exhibit.name,
-        problem=subject.task.expressions(problem)[0],
+        run=shown_run.name,
+        problem=trained_model.task.expressions(problem)[0],
         answer=written.answer,
         expected=expected,
         correct=written.answer == expected,
         off=list(off),
-        written=_written_tokens(exhibit, problem, written, logits),
-        cells=[] if seen is None else _cells(exhibit, written),
-        inside=None if seen is None else _inside(exhibit, written, seen),
+        written=_written_tokens(shown_run, problem, written, logits),
+        cells=[] if seen is None else _cells(shown_run, written),
+        inside=None if seen is None else _inside(shown_run, written, seen),
         seconds=seconds,
     )
 
@@ -152,14 +152,14 @@ def _is_shown(name: str) -> bool:
 
 
 def _written_tokens(
-    exhibit: Exhibit, problem: Problems, written: Written, logits_AV: Tensor
+    shown_run: ShownRun, problem: Problems, written: Written, logits_AV: Tensor
 ) -> list[WrittenToken]:
-    names = exhibit.subject.format.vocabulary.tokens
+    names = shown_run.trained_model.format.vocabulary.tokens
     shares = logits_AV.double().softmax(dim=-1)
     own = shares.gather(1, written.ids.unsqueeze(1)).squeeze(1)
     others = shares.scatter(1, written.ids.unsqueeze(1), -1.0)
     rivals = others.max(dim=1)
-    right: list[int | None] = [*_right_ids(exhibit, problem)]
+    right: list[int | None] = [*_right_ids(shown_run, problem)]
     right += [None] * (len(written.ids) - len(right))
     return [
         WrittenToken(
@@ -180,11 +180,11 @@ def _written_tokens(
     ]
 
 
-def _right_ids(exhibit: Exhibit, problem: Problems) -> list[int]:
+def _right_ids(shown_run: ShownRun, problem: Problems) -> list[int]:
     """The tokens that are to be written, up to the end token."""
-    format = exhibit.subject.format
-    whole = format.write(problem, exhibit.subject.task.answer(problem))
-    if exhibit.subject.model.is_causal:
+    format = shown_run.trained_model.format
+    whole = format.write(problem, shown_run.trained_model.task.answer(problem))
+    if shown_run.trained_model.model.is_causal:
         first = format.prompt(problem).ids.shape[1]
         ids: list[int] = whole.ids[0, first : int(whole.lengths[0])].tolist()
         return ids
@@ -193,9 +193,9 @@ def _right_ids(exhibit: Exhibit, problem: Problems) -> list[int]:
     return labels[: labels.index(format.end_id) + 1] if format.end_id in labels else labels
 
 
-def _cells(exhibit: Exhibit, written: Written) -> list[Cell]:
-    names, line = exhibit.subject.format.vocabulary.tokens, written.whole
-    is_causal = exhibit.subject.model.is_causal
+def _cells(shown_run: ShownRun, written: Written) -> list[Cell]:
+    names, line = shown_run.trained_model.format.vocabulary.tokens, written.whole
+    is_causal = shown_run.trained_model.model.is_causal
     at: list[int] = (written.at + 1 if is_causal else written.at).tolist()
     # Some encoders write over slots of their own, others over whatever stands there.
     in_line = is_causal or bool((line.field[0, written.at] == Field.ANSWER).all())
@@ -221,8 +221,8 @@ def _cells(exhibit: Exhibit, written: Written) -> list[Cell]:
 
 
 @torch.no_grad()
-def _inside(exhibit: Exhibit, written: Written, seen: Trace) -> Inside:
-    model, names = exhibit.subject.model, exhibit.subject.format.vocabulary.tokens
+def _inside(shown_run: ShownRun, written: Written, seen: Trace) -> Inside:
+    model, names = shown_run.trained_model.model, shown_run.trained_model.format.vocabulary.tokens
     pattern = seen.cache.stack("pattern")[:, 0].cpu()
     # (depth, head, query, key) to (written token, head of any layer, key)
     looked = pattern[:, :, written.at].flatten(0, 1).transpose(0, 1)
@@ -237,7 +237,7 @@ def _inside(exhibit: Exhibit, written: Written, seen: Trace) -> Inside:
         own = shares.gather(1, written.ids.unsqueeze(1)).squeeze(1)
         probability.append([round(share, 4) for share in own.tolist()])
     return Inside(
-        exhibit.heads,
+        shown_run.heads,
         [
             [
                 [(k, round(s, 3)) for k, s in zip(*pair, strict=True) if s >= _SMALLEST_SHARE]

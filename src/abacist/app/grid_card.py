@@ -5,8 +5,8 @@ import math
 from abacist.app.lengths import CellFailures, LengthGrid
 from abacist.intervals import percent
 from abacist.reports.charts import colour_of
-from abacist.reports.markup import Markup, element, table
-from abacist.reports.words import cut
+from abacist.reports.html_builder import Markup, element, table
+from abacist.reports.pluralisation import cut
 
 _MOST_CELLS = 40
 """Along each side; finer grids are summed in blocks."""

@@ -1,7 +1,7 @@
 """The grid of operand lengths, and what goes wrong in one of its cells.
 
->>> grid = stored_grid(exhibit) or scored_grid(exhibit)
->>> failures(exhibit, 12, 7).proportion
+>>> grid = stored_grid(shown_run) or scored_grid(shown_run)
+>>> failures(shown_run, 12, 7).proportion
 Proportion(successes=100, n=100)
 """
 
@@ -11,14 +11,14 @@ from typing import Any
 
 import torch
 
-from abacist import seeds
-from abacist.app.exhibits import Exhibit
+from abacist import generators
+from abacist.app.shown_runs import ShownRun
 from abacist.errors import ConfigurationError, UserError
-from abacist.evaluation.exact_match import exact_match
-from abacist.evaluation.grid import GRID, by_both_lengths, draw_of_lengths
-from abacist.evaluation.solving import solve
 from abacist.inspection.finding import Finding
 from abacist.intervals import Proportion
+from abacist.scoring.exact_match import exact_match
+from abacist.scoring.grid import GRID, by_both_lengths, draw_of_lengths
+from abacist.scoring.solving import solve
 
 _SECONDS = 8.0
 """A grid that has been scored for so long is left as small as it is by then."""
@@ -66,40 +66,40 @@ class _Enough(KeyboardInterrupt):
     """Ends a grid as Ctrl-C does, which keeps what has been scored."""
 
 
-def obstacle(exhibit: Exhibit) -> str | None:
+def obstacle(shown_run: ShownRun) -> str | None:
     """Why a run has no grid; None where it has one."""
-    found = GRID.obstacle(exhibit.subject)
+    found = GRID.obstacle(shown_run.trained_model)
     return found and found.partition(". ")[0].removesuffix(".") + "."
 
 
-def stored_grid(exhibit: Exhibit) -> LengthGrid | None:
+def stored_grid(shown_run: ShownRun) -> LengthGrid | None:
     """The grid of the scorecard; None where none was scored."""
-    section = exhibit.records.sections.get("grid")
+    section = shown_run.records.sections.get("grid")
     if section is None or section.grid is None:
         return None
     return LengthGrid(section.grid.right, section.grid.count, True, section.complete)
 
 
-def scored_grid(exhibit: Exhibit) -> LengthGrid:
+def scored_grid(shown_run: ShownRun) -> LengthGrid:
     """A grid of few problems, scored now. Raises `UserError` where a run has none."""
-    _check(exhibit)
+    _check(shown_run)
     end = time.perf_counter() + _SECONDS
 
     def report(told: str, done: int, total: int) -> None:
         if time.perf_counter() > end:
             raise _Enough
 
-    section = by_both_lengths(exhibit.run.subject(grid_problems=_GRID_PROBLEMS), report)
+    section = by_both_lengths(shown_run.run.trained_model(grid_problems=_GRID_PROBLEMS), report)
     details: dict[str, Any] = section.details
     return LengthGrid(details["right"], details["count"], False, section.complete)
 
 
-def failures(exhibit: Exhibit, first: int, second: int) -> CellFailures:
+def failures(shown_run: ShownRun, first: int, second: int) -> CellFailures:
     """Score test problems of two lengths and write out some that are wrong.
 
     Raises `UserError` where a run has no such problems.
     """
-    _check(exhibit)
+    _check(shown_run)
     for digits in (first, second):
         if (
             isinstance(digits, bool)
@@ -109,14 +109,14 @@ def failures(exhibit: Exhibit, first: int, second: int) -> CellFailures:
             raise ConfigurationError(
                 f"an operand of a cell has 1 to {_LONGEST_OPERAND} digits, got {digits!r}."
             )
-    subject = exhibit.subject
-    generator = seeds.generator(subject.seed, "play", "cell", first, second)
+    trained_model = shown_run.trained_model
+    generator = generators.generator(trained_model.seed, "play", "cell", first, second)
     lengths = torch.tensor([[first, second]]).repeat(_CELL_PROBLEMS, 1)
-    problems = draw_of_lengths(subject, lengths, generator)
-    exhibit.check_length(problems)
-    verdicts = exact_match(subject.model, subject.task, subject.format, problems)
+    problems = draw_of_lengths(trained_model, lengths, generator)
+    shown_run.check_length(problems)
+    verdicts = exact_match(trained_model, problems)
     wrong = problems[(~verdicts.correct).nonzero().squeeze(1)[:_MOST_FAILURES]]
-    solutions = solve(subject.model, subject.task, subject.format, wrong) if len(wrong) else []
+    solutions = solve(trained_model, wrong) if len(wrong) else []
     return CellFailures(
         first,
         second,
@@ -125,7 +125,7 @@ def failures(exhibit: Exhibit, first: int, second: int) -> CellFailures:
     )
 
 
-def _check(exhibit: Exhibit) -> None:
-    found = obstacle(exhibit)
+def _check(shown_run: ShownRun) -> None:
+    found = obstacle(shown_run)
     if found is not None:
         raise UserError(found)

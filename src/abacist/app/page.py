@@ -14,17 +14,17 @@ from typing import Any
 
 import torch
 
-from abacist.app import answers, breaking, drawing, lengths, race, vectors
+from abacist.app import answers, lengths, race, svg_drawing, switched_off, vectors
 from abacist.app.answer_card import alert, answer_card, side_by_side
 from abacist.app.controls import api, gr
-from abacist.app.exhibits import Exhibit, Gallery
 from abacist.app.grid_card import failures_card, grid_card
 from abacist.app.questions import Questions, by_chance
 from abacist.app.race_card import race_card
+from abacist.app.shown_runs import Gallery, ShownRun
 from abacist.app.vectors_card import vectors_card
 from abacist.errors import AbacistError, UserError
 from abacist.reports.html import CHARTS_STYLE
-from abacist.reports.markup import Markup, element, prose, together
+from abacist.reports.html_builder import Markup, element, prose, together
 from abacist.reports.run_report import verdict
 
 _NOTHING = "nothing"
@@ -151,7 +151,7 @@ class _Skin:
     ) -> tuple[Any, str]:
         """A new problem of so many digits, with its answer."""
         try:
-            problem = drawing.drawn(self.gallery.find(run), int(digits), by_chance())
+            problem = svg_drawing.drawn(self.gallery.find(run), int(digits), by_chance())
         except AbacistError as error:
             return gr.skip(), alert(str(error))
         return problem, self.answered(run, problem, off, way, beside)
@@ -167,26 +167,26 @@ class _Skin:
 
     def turned(self, run: str, beside: str) -> tuple[Any, ...]:
         """Everything about another run, with an example of its own."""
-        exhibit = self.gallery.find(run)
-        begun = _example(exhibit)
+        shown_run = self.gallery.find(run)
+        begun = _example(shown_run)
         return (
-            _header(exhibit),
+            _header(shown_run),
             begun,
-            gr.Slider(**_digits(exhibit)),
-            gr.CheckboxGroup(exhibit.parts, value=[]),
+            gr.Slider(**_digits(shown_run)),
+            gr.CheckboxGroup(shown_run.parts, value=[]),
             "",
             self.answered(run, begun, [], "zero", beside),
-            _grid(exhibit),
-            gr.Button(visible=_can_score(exhibit)),
+            _grid(shown_run),
+            gr.Button(visible=_can_score(shown_run)),
             "",
             "",
-            _vectors(exhibit),
+            _vectors(shown_run),
         )
 
     def scored(self, run: str) -> tuple[str, Any]:
         """The grid of a run that has none in its scorecard."""
-        exhibit = self.gallery.find(run)
-        found = _card(lambda: grid_card(exhibit.name, lengths.scored_grid(exhibit)))
+        shown_run = self.gallery.find(run)
+        found = _card(lambda: grid_card(shown_run.name, lengths.scored_grid(shown_run)))
         return together([_GRID_TITLE, found]), gr.Button("Score the grid again")
 
     def failures(self, run: str, event: gr.EventData) -> str:
@@ -233,42 +233,42 @@ def _html(content: str, name: str, js_on_load: str | None = None) -> gr.HTML:
     )
 
 
-def _header(exhibit: Exhibit) -> Markup:
+def _header(shown_run: ShownRun) -> Markup:
     """What the run is, and what it is worth."""
-    trained = drawing.trained_digits(exhibit)
+    trained = svg_drawing.trained_digits(shown_run)
     told = (
-        f"{exhibit.name}: recipe {exhibit.run.recipe.name}, "
-        f"{exhibit.subject.model.num_parameters:,} parameters"
+        f"{shown_run.name}: recipe {shown_run.run.recipe.name}, "
+        f"{shown_run.trained_model.model.num_parameters:,} parameters"
         + (f", trained on at most {trained:,} digits" if trained is not None else "")
         + ". Every digit below is written by this model."
     )
-    return together([element("h1", "abacist"), element("p", told), verdict(exhibit.records)])
+    return together([element("h1", "abacist"), element("p", told), verdict(shown_run.records)])
 
 
-def _example(exhibit: Exhibit) -> str:
+def _example(shown_run: ShownRun) -> str:
     """A problem to begin with, the same every time."""
-    return drawing.drawn(exhibit, _first_digits(exhibit), torch.Generator().manual_seed(0))
+    return svg_drawing.drawn(shown_run, _first_digits(shown_run), torch.Generator().manual_seed(0))
 
 
-def _first_digits(exhibit: Exhibit) -> int | None:
-    trained = drawing.trained_digits(exhibit)
+def _first_digits(shown_run: ShownRun) -> int | None:
+    trained = svg_drawing.trained_digits(shown_run)
     return None if trained is None else min(_FIRST_DIGITS, trained)
 
 
-def _digits(exhibit: Exhibit) -> dict[str, Any]:
+def _digits(shown_run: ShownRun) -> dict[str, Any]:
     """The slider of lengths; there is none where digits are no measure of the task."""
-    longest = drawing.longest_drawn(exhibit)
+    longest = svg_drawing.longest_drawn(shown_run)
     return {
         "minimum": 1,
         "maximum": longest or 1,
-        "value": _first_digits(exhibit) or 1,
+        "value": _first_digits(shown_run) or 1,
         "label": "Digits: draw a problem of this length",
         "visible": longest is not None,
     }
 
 
-def _broken(exhibit: Exhibit, off: list[str], way: str) -> Markup:
-    told = breaking.breakage(exhibit, off, way)
+def _broken(shown_run: ShownRun, off: list[str], way: str) -> Markup:
+    told = switched_off.breakage(shown_run, off, way)
     return element(
         "p",
         f"Without {', '.join(told.off)}: {told.without} of test problems right; with all parts "
@@ -280,28 +280,28 @@ def _broken(exhibit: Exhibit, off: list[str], way: str) -> Markup:
 _GRID_TITLE = element("h2", "Every pair of lengths")
 
 
-def _grid(exhibit: Exhibit) -> Markup:
+def _grid(shown_run: ShownRun) -> Markup:
     """The stored grid, or why there is none."""
-    why = lengths.obstacle(exhibit)
+    why = lengths.obstacle(shown_run)
     if why is not None:
         return together([_GRID_TITLE, element("p", why, class_="muted")])
-    stored = lengths.stored_grid(exhibit)
+    stored = lengths.stored_grid(shown_run)
     if stored is not None:
-        return together([_GRID_TITLE, grid_card(exhibit.name, stored)])
+        return together([_GRID_TITLE, grid_card(shown_run.name, stored)])
     told = (
         "This run's scorecard has no grid. Score one of few problems here, or all of it with "
-        f"`abacist score {exhibit.run.path} --suite grid`."
+        f"`abacist score {shown_run.run.path} --suite grid`."
     )
     return together([_GRID_TITLE, element("p", prose(told), class_="muted")])
 
 
-def _can_score(exhibit: Exhibit) -> bool:
-    return lengths.obstacle(exhibit) is None and lengths.stored_grid(exhibit) is None
+def _can_score(shown_run: ShownRun) -> bool:
+    return lengths.obstacle(shown_run) is None and lengths.stored_grid(shown_run) is None
 
 
-def _vectors(exhibit: Exhibit) -> Markup:
+def _vectors(shown_run: ShownRun) -> Markup:
     title = element("h2", "The digits' vectors while training")
-    return together([title, vectors_card(exhibit.name, vectors.vectors(exhibit))])
+    return together([title, vectors_card(shown_run.name, vectors.vectors(shown_run))])
 
 
 def _how() -> dict[str, Any]:

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from abacist.app import answers, breaking, drawing, lengths, race, vectors
-from abacist.app.exhibits import Gallery
+from abacist.app import answers, lengths, race, svg_drawing, switched_off, vectors
+from abacist.app.shown_runs import Gallery
 from abacist.errors import AbacistError
 
 Told = dict[str, Any]
@@ -42,14 +42,14 @@ class Questions:
         """The runs on show: what they do, and which parts they have."""
         return {
             name: {
-                "recipe": exhibit.run.recipe.name,
-                "deed": exhibit.deed,
-                "example": exhibit.example,
-                "parameters": exhibit.subject.model.num_parameters,
-                "parts": exhibit.parts,
-                "trained_digits": drawing.trained_digits(exhibit),
+                "recipe": shown_run.run.recipe.name,
+                "claim": shown_run.claim,
+                "example": shown_run.example,
+                "parameters": shown_run.trained_model.model.num_parameters,
+                "parts": shown_run.parts,
+                "trained_digits": svg_drawing.trained_digits(shown_run),
             }
-            for name, exhibit in self.gallery.exhibits.items()
+            for name, shown_run in self.gallery.shown_runs.items()
         }
 
     def answer(
@@ -63,21 +63,23 @@ class Questions:
     def draw(self, digits: int | None = None, run: str | None = None) -> Told:
         """A problem by chance, of so many digits."""
         return _told(
-            lambda: {"problem": drawing.drawn(self.gallery.find(run), digits, by_chance())}
+            lambda: {"problem": svg_drawing.drawn(self.gallery.find(run), digits, by_chance())}
         )
 
     def breakage(
         self, off: list[str] | None = None, run: str | None = None, way: str = "zero"
     ) -> Told:
         """Exact match with some parts switched off."""
-        return _told(lambda: breaking.breakage(self.gallery.find(run), off or [], way).to_json())
+        return _told(
+            lambda: switched_off.breakage(self.gallery.find(run), off or [], way).to_json()
+        )
 
     def lengths(self, run: str | None = None) -> Told:
         """The grid of operand lengths: the scorecard's, or a smaller one scored now."""
 
         def found() -> Told:
-            exhibit = self.gallery.find(run)
-            return (lengths.stored_grid(exhibit) or lengths.scored_grid(exhibit)).to_json()
+            shown_run = self.gallery.find(run)
+            return (lengths.stored_grid(shown_run) or lengths.scored_grid(shown_run)).to_json()
 
         return _told(found)
 

@@ -2,7 +2,7 @@
 
 Python wins by a factor of some ten thousand, and the page says so.
 
->>> race(exhibit, "12+34").times_as_fast
+>>> race(shown_run, "12+34").times_as_fast
 61000.0
 """
 
@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from abacist.app.exhibits import Exhibit
+from abacist.app.shown_runs import ShownRun
 from abacist.errors import ProblemError
-from abacist.evaluation.solving import solve
 from abacist.inspection.finding import Finding
+from abacist.scoring.solving import solve
 from abacist.tasks.config import ArithmeticConfig, ModularAdditionConfig, TaskConfig
 from abacist.tasks.problems import OPERATIONS, Problems
 
@@ -50,9 +50,9 @@ class Race(Finding):
         return super().to_json() | {"times_as_fast": self.times_as_fast}
 
 
-def race(exhibit: Exhibit, text: str) -> Race:
+def race(shown_run: ShownRun, text: str) -> Race:
     """Time both. Raises `ProblemError` for what is no problem, or too long."""
-    subject, problem = exhibit.subject, exhibit.parse(text)
+    trained_model, problem = shown_run.trained_model, shown_run.parse(text)
     digits = int(problem.lengths_BN.max())
     if digits > _LONGEST_OPERAND:
         raise ProblemError(
@@ -63,13 +63,13 @@ def race(exhibit: Exhibit, text: str) -> Race:
     correct = False
     while len(seconds) < _MODEL_ROUNDS and sum(seconds) < _SECONDS:
         start = time.perf_counter()
-        solution = solve(subject.model, subject.task, subject.format, problem)[0]
+        solution = solve(trained_model, problem)[0]
         seconds.append(time.perf_counter() - start)
         correct = solution.correct
-    calculate = plain_python(subject.task.config, problem)
-    assert calculate() == subject.task.answer(problem).texts()[0]
+    calculate = plain_python(trained_model.task.config, problem)
+    assert calculate() == trained_model.task.answer(problem).texts()[0]
     return Race(
-        subject.task.expressions(problem)[0],
+        trained_model.task.expressions(problem)[0],
         statistics.median(seconds),
         _seconds_a_call(calculate),
         correct,
@@ -103,10 +103,10 @@ def plain_python(config: TaskConfig, problem: Problems) -> Callable[[], str]:
 
 
 def _seconds_a_call(calculate: Callable[[], str]) -> float:
-    rounds = []
+    recurrences = []
     for _ in range(_PYTHON_ROUNDS):
         start = time.perf_counter()
         for _ in range(_PYTHON_CALLS):
             calculate()
-        rounds.append((time.perf_counter() - start) / _PYTHON_CALLS)
-    return statistics.median(rounds)
+        recurrences.append((time.perf_counter() - start) / _PYTHON_CALLS)
+    return statistics.median(recurrences)

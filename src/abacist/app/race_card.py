@@ -3,7 +3,7 @@
 import math
 
 from abacist.app.race import Race
-from abacist.reports.markup import Markup, element
+from abacist.reports.html_builder import Markup, element
 
 _SHORTEST_SECONDS = 1e-8
 """The left end of the bars, which are logarithmic: Python would have none otherwise."""

@@ -36,7 +36,7 @@ _APP = """\
 \"\"\"The page of these runs.\"\"\"
 
 from abacist.app import page
-from abacist.app.exhibits import open_gallery
+from abacist.app.shown_runs import open_gallery
 
 if __name__ == "__main__":
     with page.served(open_gallery({runs!r})):

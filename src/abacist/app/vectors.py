@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import torch
 
-from abacist.app.exhibits import Exhibit
+from abacist.app.shown_runs import ShownRun
 from abacist.inspection.embeddings import principal_axes
 from abacist.inspection.finding import Finding
-from abacist.reports.records import num_symbols
+from abacist.reports.run_records import num_symbols
 
 _MOST_STEPS = 60
 """Of more, some are left out."""
@@ -27,12 +27,12 @@ class Vectors(Finding):
     """Share of the last step's variance that they hold, 0…1."""
 
 
-def vectors(exhibit: Exhibit) -> Vectors:
+def vectors(shown_run: ShownRun) -> Vectors:
     """From the copies kept while training, or the weights as they are."""
-    kept = {step: torch.from_numpy(table) for step, table in exhibit.records.embeddings.items()}
+    kept = {step: torch.from_numpy(table) for step, table in shown_run.records.embeddings.items()}
     if not kept:
-        weight = exhibit.subject.model.embedding.weight.detach().cpu().double()
-        kept = {exhibit.run.step: weight[: num_symbols(exhibit.run.recipe)]}
+        weight = shown_run.trained_model.model.embedding.weight.detach().cpu().double()
+        kept = {shown_run.run.step: weight[: num_symbols(shown_run.run.recipe)]}
     steps = list(kept)
     count = min(_MOST_STEPS, len(steps))
     chosen = [steps[round(i * (len(steps) - 1) / max(1, count - 1))] for i in range(count)]

@@ -4,7 +4,7 @@ import json
 
 from abacist.app.vectors import Vectors
 from abacist.intervals import percent
-from abacist.reports.markup import Markup, element, figure
+from abacist.reports.html_builder import Markup, element, figure
 
 _SIDE = 260
 _MARGIN = 16

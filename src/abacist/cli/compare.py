@@ -10,9 +10,9 @@ from abacist.configuration import to_json
 from abacist.errors import ConfigurationError, UserError
 
 if TYPE_CHECKING:
-    from abacist.evaluation.comparison import ComparedRow
     from abacist.recipes.recipe import Recipe
     from abacist.runs.directory import RunDirectory
+    from abacist.scoring.comparison import ComparedRow
 
 
 def run(arguments: list[str]) -> int:
@@ -37,10 +37,10 @@ def run(arguments: list[str]) -> int:
         raise UserError(f"--out draws a PNG, got {parsed.out!r}. Type --out comparison.png.")
 
     from abacist.cli import show
-    from abacist.evaluation.comparison import common_rows
     from abacist.runs import directory
     from abacist.runs.directory import read_recipe
     from abacist.runs.scores import read_scorecard
+    from abacist.scoring.comparison import common_rows
 
     found = [directory.find(name) for name in parsed.runs]
     names = _told_apart([str(one.path) for one in found])
@@ -135,10 +135,10 @@ def _write(
     runs: "dict[str, RunDirectory]", rows: "list[ComparedRow]", alike: bool, path: Path
 ) -> None:
     """All runs on one page."""
-    from abacist.reports import html, records
+    from abacist.reports import html, run_records
     from abacist.reports.comparison_report import comparison_report
 
-    known = {name: records.read(directory) for name, directory in runs.items()}
+    known = {name: run_records.read(directory) for name, directory in runs.items()}
     html.write(comparison_report(known, rows, alike), path)
 
 

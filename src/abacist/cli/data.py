@@ -61,7 +61,7 @@ def _one_split(parsed: argparse.Namespace) -> SplitName:
 
 
 def _show(parsed: argparse.Namespace, recipe: Recipe) -> int:
-    from abacist import seeds
+    from abacist import generators
     from abacist.cli import show
     from abacist.data.export import drawn, records
     from abacist.runs.run import build_problems
@@ -69,7 +69,7 @@ def _show(parsed: argparse.Namespace, recipe: Recipe) -> int:
     task, format = build_problems(recipe)
     blocks = drawn(task, recipe.split, _one_split(parsed), parsed.num_problems or 4, parsed.seed)
     # Two generators of one seed, so that what is left to chance is the same in text and tokens.
-    chance, again = (seeds.generator(parsed.seed, "show") for _ in range(2))
+    chance, again = (generators.generator(parsed.seed, "show") for _ in range(2))
     console = show.console()
     for problems in blocks:
         lines = format.write(problems, task.answer(problems), again)
@@ -84,7 +84,7 @@ def _show(parsed: argparse.Namespace, recipe: Recipe) -> int:
 
 
 def _export(parsed: argparse.Namespace, recipe: Recipe) -> int:
-    from abacist import seeds
+    from abacist import generators
     from abacist.cli.progress import Ticker
     from abacist.data.export import drawn, every, export, records
     from abacist.runs.run import build_problems
@@ -100,7 +100,7 @@ def _export(parsed: argparse.Namespace, recipe: Recipe) -> int:
         space = task.space()
         if space is None:
             raise UserError(
-                f"--every needs problems that can be numbered, got the task {task.deed}. "
+                f"--every needs problems that can be numbered, got the task {task.claim}. "
                 "Try --task.max_digits 3, or --num-problems 10000."
             )
         count, only = len(space), None if parsed.split == "all" else parsed.split
@@ -109,7 +109,7 @@ def _export(parsed: argparse.Namespace, recipe: Recipe) -> int:
         count = parsed.num_problems or 10_000
         only = _one_split(parsed)
         blocks = drawn(task, recipe.split, only, count, parsed.seed)
-    chance = seeds.generator(parsed.seed, "export", "lines")
+    chance = generators.generator(parsed.seed, "export", "lines")
     manifest = {
         "recipe": to_json(recipe),
         "split": only or "all",

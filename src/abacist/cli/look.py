@@ -10,7 +10,7 @@ from abacist.errors import UserError
 
 if TYPE_CHECKING:
     from abacist.inspection.finding import Finding
-    from abacist.inspection.specimen import Specimen
+    from abacist.inspection.inspected_problem import InspectedProblem
 
 _DEFAULT = "next-tokens,attention"
 _MOST_PROBLEMS = 100_000
@@ -36,10 +36,10 @@ def run(arguments: list[str]) -> int:
     from abacist.runs.run import load
 
     trained = load(parsed.run, parsed.device)
-    specimen = trained.look(problems[0], parsed.other, parsed.num_problems)
+    inspected = trained.look(problems[0], parsed.other, parsed.num_problems)
     names = parsed.lens.split(",")
     out = _targets(parsed.out, names)
-    found, notes = _looked(specimen, names)
+    found, notes = _looked(inspected, names)
     drawn = []
     for name, target in out.items():
         if name in found:
@@ -48,7 +48,7 @@ def run(arguments: list[str]) -> int:
             drawn.append(target)
     if parsed.json:
         told = {name: finding.to_json() for name, finding in found.items()}
-        print(json.dumps({"problem": specimen.text, "lenses": told}, allow_nan=False))
+        print(json.dumps({"problem": inspected.text, "lenses": told}, allow_nan=False))
         return 0
     console = show.console()
     for name, finding in found.items():
@@ -60,21 +60,23 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
-def _looked(specimen: "Specimen", names: list[str]) -> tuple[dict[str, "Finding"], list[str]]:
+def _looked(
+    inspected: "InspectedProblem", names: list[str]
+) -> tuple[dict[str, "Finding"], list[str]]:
     """What was seen by lens; of `all`, also why some had no use."""
     from abacist.cli.progress import Ticker
     from abacist.inspection.lens import LENSES, chosen
 
-    lenses = LENSES if names == ["all"] else chosen(names, specimen)
+    lenses = LENSES if names == ["all"] else chosen(names, inspected)
     found: dict[str, Finding] = {}
     notes = []
     with Ticker("looking") as ticker:
         for number, (name, lens) in enumerate(lenses.items()):
             ticker.update(number, len(lenses), name)
-            obstacle = lens.obstacle(specimen)
+            obstacle = lens.obstacle(inspected)
             try:
                 if obstacle is None:
-                    found[name] = lens.look(specimen)
+                    found[name] = lens.look(inspected)
             except UserError as error:
                 if names != ["all"]:
                     raise

@@ -23,13 +23,13 @@ def run(arguments: list[str]) -> int:
     parsed = parser.parse(options)
     recipe = override(recipes.find(parsed.recipe), changes)
 
-    from abacist import seeds
-    from abacist.models.sizes import components
+    from abacist import generators
+    from abacist.models.parameter_count import components
     from abacist.runs.run import build_model, build_problems
 
     task, format = build_problems(recipe)
     model = build_model(recipe)
-    generator = seeds.generator(0, "model")
+    generator = generators.generator(0, "model")
     problems = task.draw(task.draw_shapes(_SAMPLE, generator), generator)
     lines = format.write(problems, task.answer(problems))
     tokens = round(float(lines.lengths.double().mean()))

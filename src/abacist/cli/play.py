@@ -24,7 +24,7 @@ def run(arguments: list[str]) -> int:
     # Gradio leaves some behind, about which nobody who plays can do anything.
     warnings.simplefilter("ignore", ResourceWarning)
     from abacist.app import page
-    from abacist.app.exhibits import open_gallery
+    from abacist.app.shown_runs import open_gallery
 
     gallery = open_gallery(parsed.runs, parsed.device)
     with page.served(gallery, parsed.host, parsed.port, parsed.open) as address:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from abacist.cli.arguments import Parser, whole_number
 
 if TYPE_CHECKING:
-    from abacist.evaluation.certificate import Certificate
+    from abacist.certificates.certificate import Certificate
     from abacist.runs.run import Run
 
 

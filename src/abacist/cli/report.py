@@ -20,13 +20,13 @@ def run(arguments: list[str]) -> int:
     parsed = parser.parse(arguments)
     check_html("--out", parsed.out)
 
-    from abacist.reports import html, records
+    from abacist.reports import html, run_records
     from abacist.reports.run_report import run_report
     from abacist.runs import directory
 
     found = directory.find(parsed.run)
     left_out = [] if found.attention.exists() else _attention_kept(found.path)
-    known = records.read(found)
+    known = run_records.read(found)
     path = Path(parsed.out) if parsed.out else found.report
     page = run_report(known)
     html.write(page, path)

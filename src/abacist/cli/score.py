@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from abacist.cli.arguments import Parser, whole_number
 from abacist.configuration import settings
-from abacist.evaluation.config import RANGES, EvaluationConfig
+from abacist.scoring.config import RANGES, ScoringConfig
 
 if TYPE_CHECKING:
-    from abacist.evaluation.scorecard import Scorecard
     from abacist.runs.run import Run
+    from abacist.scoring.scorecard import Scorecard
 
 _SHOWN_FAILURES = 10
 
@@ -50,8 +50,8 @@ def scored(
 ) -> "Scorecard":
     """Score a run with progress shown, and draw the pictures."""
     from abacist.cli.progress import Ticker
-    from abacist.evaluation.scorecard import DEFAULT_SUITES
     from abacist.reports.figures import draw_grid, draw_lengths, series_of
+    from abacist.scoring.scorecard import DEFAULT_SUITES
 
     with Ticker("scoring") as ticker:
         card = trained.score(
@@ -73,7 +73,7 @@ def scored(
 
 
 def _default() -> list[str]:
-    from abacist.evaluation.scorecard import DEFAULT_SUITES
+    from abacist.scoring.scorecard import DEFAULT_SUITES
 
     return [*DEFAULT_SUITES, "strata"]
 
@@ -87,7 +87,7 @@ def _parser() -> Parser:
         metavar="NAME[,NAME…]",
         help="what to score, or all (default: lengths,strata); the names are below",
     )
-    for setting in settings(EvaluationConfig()):
+    for setting in settings(ScoringConfig()):
         low, high, _ = RANGES[setting.name]
         parser.add_argument(
             f"--{setting.name.replace('_', '-')}",
@@ -100,7 +100,7 @@ def _parser() -> Parser:
 
 
 def _suites_help() -> str:
-    from abacist.evaluation.scorecard import SUITES
+    from abacist.scoring.scorecard import SUITES
 
     lines = [f"  {name:16}{suite.summary}" for name, suite in SUITES.items()]
     return "\n".join(["suites:", *lines])

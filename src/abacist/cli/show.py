@@ -11,17 +11,17 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from abacist.certificates.certificate import Certificate
 from abacist.cli.heat_map import HeatMap
-from abacist.evaluation.certificate import Certificate
-from abacist.evaluation.comparison import ComparedRow
-from abacist.evaluation.scorecard import Scorecard
-from abacist.evaluation.solving import Solution
-from abacist.evaluation.suite import Section
 from abacist.formats.annotated import EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.intervals import Difference, Proportion, percent
-from abacist.models.sizes import Component
-from abacist.reports.words import cut, points, remarks
+from abacist.models.parameter_count import Component
+from abacist.reports.pluralisation import cut, points, remarks
 from abacist.runs.seeds import Distribution
+from abacist.scoring.comparison import ComparedRow
+from abacist.scoring.scorecard import Scorecard
+from abacist.scoring.solving import Solution
+from abacist.scoring.suite import Section
 from abacist.vocabulary import Vocabulary
 
 _SHOWN_FEATURES = 12
@@ -190,7 +190,7 @@ def certificate(outcome: Certificate) -> Text:
         outcome.reason,
         f"\n  {outcome.neighbourhoods:,} neighbourhoods checked, {outcome.wrong} wrong, "
         f"smallest margin {outcome.smallest_margin:.2f} logits "
-        f"(float32 rounds by {outcome.rounding_error:.0e}), {outcome.seconds:.1f} s",
+        f"(float32 recurrences by {outcome.rounding_error:.0e}), {outcome.seconds:.1f} s",
     )
 
 

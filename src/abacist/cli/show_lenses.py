@@ -14,6 +14,7 @@ from abacist.inspection.ablation import Ablation
 from abacist.inspection.attention import Attention
 from abacist.inspection.attribution import Attribution
 from abacist.inspection.carry_probe import CarryProbe
+from abacist.inspection.convergence import Recurrences
 from abacist.inspection.embeddings import Embeddings, Evolution
 from abacist.inspection.finding import Finding
 from abacist.inspection.first_mistake import FirstMistake
@@ -22,7 +23,6 @@ from abacist.inspection.logit_lens import LogitLens
 from abacist.inspection.next_tokens import NextTokens
 from abacist.inspection.patching import Patching
 from abacist.inspection.place_attention import PlaceAttention
-from abacist.inspection.recurrences import Recurrences
 from abacist.intervals import Proportion, percent
 
 _MOST_HEADS = 16

@@ -14,8 +14,8 @@ from abacist.errors import ConfigurationError, ProblemError
 from abacist.recipes.recipe import Recipe
 
 if TYPE_CHECKING:
-    from abacist.evaluation.solving import Solution
     from abacist.runs.run import Run
+    from abacist.scoring.solving import Solution
     from abacist.training.loop import Record
 
 
@@ -276,7 +276,7 @@ def _evaluate(as_json: bool, trained: "Run") -> int:
 
 def _examples(trained: "Run") -> tuple[str, list["Solution"]]:
     """Problems to end with: long sums where the format can write them, or test problems."""
-    from abacist import seeds
+    from abacist import generators
     from abacist.data.split import draw_from_split
 
     task = trained.task
@@ -287,7 +287,7 @@ def _examples(trained: "Run") -> tuple[str, list["Solution"]]:
         carried = "+".join(["9" * 100, "1", *["0"] * (operands - 2)])
         with contextlib.suppress(ProblemError):
             return "Long sums", trained.solve([long, carried])
-    generator = seeds.generator(trained.seed, "examples")
+    generator = generators.generator(trained.seed, "examples")
     shapes = task.draw_shapes(3, generator)
     problems = draw_from_split(task, shapes, "test", trained.recipe.split, generator)
     return "Test problems", trained.solve(task.expressions(problems))

@@ -7,7 +7,7 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from abacist import seeds
+from abacist import generators
 from abacist.data.config import SplitConfig, SplitName
 from abacist.data.split import draw_from_split, hash_problems, is_exempt
 from abacist.tasks.task import Task
@@ -49,7 +49,7 @@ def check(
         parts = []
         for block, begin in enumerate(range(0, num_problems, _PROBLEMS_PER_BLOCK)):
             size = min(_PROBLEMS_PER_BLOCK, num_problems - begin)
-            generator = seeds.generator(seed, "check", split, block)
+            generator = generators.generator(seed, "check", split, block)
             shapes = task.draw_shapes(size, generator)
             problems = draw_from_split(task, shapes, split, config, generator)
             parts.append(hash_problems(problems)[~is_exempt(problems, config)])

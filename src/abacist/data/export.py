@@ -18,7 +18,7 @@ from typing import IO
 import torch
 from torch import Tensor
 
-from abacist import files, seeds
+from abacist import files, generators
 from abacist.data.config import SplitConfig, SplitName
 from abacist.data.split import draw_from_split, in_split, split_names
 from abacist.errors import RunError
@@ -41,7 +41,7 @@ def drawn(
 ) -> Iterator[Problems]:
     """Problems of one split, drawn independently, in blocks: short ones may come twice."""
     for block, begin in enumerate(range(0, num_problems, _PROBLEMS_PER_BLOCK)):
-        generator = seeds.generator(seed, "export", split, block)
+        generator = generators.generator(seed, "export", split, block)
         shapes = task.draw_shapes(_PROBLEMS_PER_BLOCK, generator)
         problems = draw_from_split(task, shapes, split, config, generator)
         yield problems[: num_problems - begin]

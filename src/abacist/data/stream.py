@@ -18,7 +18,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from abacist import seeds
+from abacist import generators
 from abacist.data.config import SplitConfig
 from abacist.data.split import draw_from_split, hash_problems
 from abacist.errors import ConfigurationError
@@ -110,7 +110,7 @@ class TrainingStream:
         return lines.to(self._device), widths
 
     def _make_block(self, number: int) -> tuple[AnnotatedTokens, list[int]]:
-        generator = seeds.generator(self.seed, *self._purpose, number)
+        generator = generators.generator(self.seed, *self._purpose, number)
         problems = self._draw(generator) if self._fixed is None else self._recall(number)
         lines = self.format.write(problems, self.task.answer(problems), generator)
         lengths = lines.lengths.view(_STEPS_PER_BLOCK, self.batch_size)
@@ -136,7 +136,7 @@ class TrainingStream:
         for step in range(number * _STEPS_PER_BLOCK, (number + 1) * _STEPS_PER_BLOCK):
             epoch, offset = divmod(step, per_epoch)
             if offset == 0 or not rows:
-                generator = seeds.generator(self.seed, "epoch", epoch)
+                generator = generators.generator(self.seed, "epoch", epoch)
                 order = torch.randperm(len(self._fixed), generator=generator)
             rows.append(order[offset * self.batch_size : (offset + 1) * self.batch_size])
         return self._fixed[torch.cat(rows)]
@@ -180,7 +180,7 @@ def first_problems(task: Task, split: SplitConfig, num_problems: int, seed: int)
     seen = torch.empty(0, dtype=torch.int64)
     fruitless, block = 0, 0
     while len(seen) < num_problems and fruitless < _FRUITLESS_DRAWS:
-        generator = seeds.generator(seed, "examples", block)
+        generator = generators.generator(seed, "examples", block)
         shapes = task.draw_shapes(_DRAWN_AT_ONCE, generator)
         problems = draw_from_split(task, shapes, "train", split, generator)
         hashes = hash_problems(problems, ordered=True)

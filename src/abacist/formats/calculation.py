@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from abacist.formats.annotated import EVERYWHERE, Field
-from abacist.formats.joined import JoinedFormat
 from abacist.formats.lines import Piece, constant, operators
+from abacist.formats.piecewise import JoinedFormat
 from abacist.tasks.problems import Problems
 from abacist.vocabulary import Vocabulary
 

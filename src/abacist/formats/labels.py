@@ -13,8 +13,8 @@ from torch import Tensor
 from abacist.errors import ProblemError
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import LabelsFormatConfig, Layout
-from abacist.formats.joined import JoinedFormat
 from abacist.formats.lines import Piece, constant, once_per_pattern
+from abacist.formats.piecewise import JoinedFormat
 from abacist.tasks.config import LABELS, SortingConfig, TaskConfig
 from abacist.tasks.problems import Answer, Ordering, Problems
 from abacist.vocabulary import DIGITS, Vocabulary

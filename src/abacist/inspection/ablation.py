@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from abacist.evaluation.suite import Subject
 from abacist.formats.annotated import Field
 from abacist.inspection.cache import Hook, name_of, run_with_cache
 from abacist.inspection.finding import Finding
-from abacist.inspection.lines import Lines, batches
-from abacist.inspection.specimen import Specimen
+from abacist.inspection.inspected_lines import Lines, batches
+from abacist.inspection.inspected_problem import InspectedProblem
 from abacist.intervals import Proportion
 from abacist.models.transformer import Transformer
+from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.problems import Problems
 
 HooksFor = Callable[[Lines], Mapping[str, Hook]]
@@ -51,30 +51,30 @@ class Switch:
     mean: HooksFor
 
 
-def ablation(specimen: Specimen) -> Ablation:
+def ablation(inspected: InspectedProblem) -> Ablation:
     """Zero and mean ablation of every head and MLP, on one test sample."""
-    subject, problems = specimen.subject, specimen.sample
+    trained_model, problems = inspected.trained_model, inspected.sample
     without = [
         Without(
             switch.component,
-            zero=exact_match_with(subject, problems, switch.zero),
-            mean=exact_match_with(subject, problems, switch.mean),
+            zero=exact_match_with(trained_model, problems, switch.zero),
+            mean=exact_match_with(trained_model, problems, switch.mean),
         )
-        for switch in switches(subject, problems)
+        for switch in switches(trained_model, problems)
     ]
-    return Ablation(exact_match_with(subject, problems, lambda lines: {}), without)
+    return Ablation(exact_match_with(trained_model, problems, lambda lines: {}), without)
 
 
-def switches(subject: Subject, problems: Problems) -> list[Switch]:
+def switches(trained_model: TrainedModel, problems: Problems) -> list[Switch]:
     """One for every head and MLP; means are taken over these problems."""
-    means = _means(subject, problems)
+    means = _means(trained_model, problems)
     return [
         Switch(
             label,
             zero=_hooks(name, head, torch.zeros_like(means[name])),
             mean=_hooks(name, head, means[name]),
         )
-        for label, name, head in components(subject.model)
+        for label, name, head in components(trained_model.model)
     ]
 
 
@@ -89,12 +89,14 @@ def components(model: Transformer) -> list[tuple[str, str, int | None]]:
     return found
 
 
-def exact_match_with(subject: Subject, problems: Problems, hooks_for: HooksFor) -> Proportion:
+def exact_match_with(
+    trained_model: TrainedModel, problems: Problems, hooks_for: HooksFor
+) -> Proportion:
     """Exact match of a model with hooks."""
     right = 0
-    for _, lines in batches(subject, problems):
+    for _, lines in batches(trained_model, problems):
         logits, _ = run_with_cache(
-            subject.model,
+            trained_model.model,
             lines.tokens.ids,
             lines.coordinates,
             hooks_for(lines),
@@ -123,14 +125,14 @@ def _replaced(activation: Tensor, value: Tensor, head: int | None) -> Tensor:
     return changed
 
 
-def _means(subject: Subject, problems: Problems) -> dict[str, Tensor]:
+def _means(trained_model: TrainedModel, problems: Problems) -> dict[str, Tensor]:
     """Mean activations over tokens, padding left out: first of those that predict nothing, (2, …)."""
-    names = {name for _, name, _ in components(subject.model)}
+    names = {name for _, name, _ in components(trained_model.model)}
     totals: dict[str, Tensor] = {}
     counts = torch.zeros(2, dtype=torch.float64)
-    for _, lines in batches(subject, problems):
+    for _, lines in batches(trained_model, problems):
         _, cache = run_with_cache(
-            subject.model,
+            trained_model.model,
             lines.tokens.ids,
             lines.coordinates,
             keep=lambda name: name in names,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from abacist.inspection.cache import run_with_cache
 from abacist.inspection.finding import Array, Finding, array
-from abacist.inspection.specimen import Specimen
+from abacist.inspection.inspected_problem import InspectedProblem
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,14 @@ class Attention(Finding):
     """(depth, head, query, key); depth counts recurrences × layers."""
 
 
-def attention(specimen: Specimen) -> Attention:
+def attention(inspected: InspectedProblem) -> Attention:
     """The patterns of all heads."""
-    lines = specimen.lines
+    lines = inspected.lines
     _, cache = run_with_cache(
-        specimen.subject.model,
+        inspected.trained_model.model,
         lines.tokens.ids,
         lines.coordinates,
         keep=lambda name: name.endswith("hook_pattern"),
     )
     pattern = array(cache.stack("pattern")[:, 0], "depth", "head", "query", "key")
-    return Attention(specimen.written, specimen.predicting, specimen.right, pattern)
+    return Attention(inspected.written, inspected.predicting, inspected.right, pattern)

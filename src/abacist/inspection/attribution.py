@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from abacist.inspection.cache import ActivationCache, run_with_cache
 from abacist.inspection.finding import Array, Finding, array
-from abacist.inspection.specimen import Specimen
+from abacist.inspection.inspected_problem import InspectedProblem
 from abacist.models.block import Block
-from abacist.models.taps import normalised
+from abacist.models.hooks import normalised
 from abacist.models.transformer import Transformer
 
 Parts = dict[str, Tensor]
@@ -41,24 +41,24 @@ class Attribution(Finding):
 
 
 @torch.no_grad()
-def attribution(specimen: Specimen) -> Attribution:
+def attribution(inspected: InspectedProblem) -> Attribution:
     """Contributions that sum to the lead of the right token."""
-    model, lines, at = specimen.subject.model, specimen.lines, specimen.predicting
+    model, lines, at = inspected.trained_model.model, inspected.lines, inspected.predicting
     logits, cache = run_with_cache(model, lines.tokens.ids, lines.coordinates)
     right = lines.labels[0, at]
     chosen = _exact(logits[0, at])
     best_wrong = chosen.scatter(-1, right.unsqueeze(-1), -torch.inf).argmax(dim=-1)
     lead = chosen.gather(-1, right.unsqueeze(-1)) - chosen.gather(-1, best_wrong.unsqueeze(-1))
-    parts = _summands(model, lines_embedded(specimen), cache, at)
+    parts = _summands(model, lines_embedded(inspected), cache, at)
     head = _exact(model.head.weight)
     direction = head[right] - head[best_wrong]
     contribution = {name: (part * direction).sum(dim=-1) for name, part in parts.items()}
     if model.head.bias is not None:
         bias = _exact(model.head.bias)
         contribution[_BIASES] = contribution[_BIASES] + bias[right] - bias[best_wrong]
-    names = specimen.subject.format.vocabulary.tokens
+    names = inspected.trained_model.format.vocabulary.tokens
     return Attribution(
-        right=specimen.right,
+        right=inspected.right,
         runner_up=[names[token] for token in best_wrong.tolist()],
         components=list(contribution),
         contribution=array(torch.stack(list(contribution.values())), "component", "predicting"),
@@ -66,9 +66,9 @@ def attribution(specimen: Specimen) -> Attribution:
     )
 
 
-def lines_embedded(specimen: Specimen) -> Tensor:
+def lines_embedded(inspected: InspectedProblem) -> Tensor:
     """What the first layer is given, and recurrences may be given again, (T, D)."""
-    model, lines = specimen.subject.model, specimen.lines
+    model, lines = inspected.trained_model.model, inspected.lines
     where = model.place(lines.coordinates.to(model.device))
     return model.embed(lines.tokens.ids.to(model.device), where)[:, 0]
 

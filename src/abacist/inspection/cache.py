@@ -7,7 +7,7 @@ torch.Size([1, 4, 28, 28])
 >>> logits, _ = run_with_cache(model, ids, coordinates, {"blocks.0.attn.hook_z": without_head_2})
 
 This is the plain path of attention: explicit scores and softmax. A test holds it against the fast
-paths. Names and shapes are those of TransformerLens; `models/taps.py` lists them.
+paths. Names and shapes are those of TransformerLens; `models/hooks.py` lists them.
 """
 
 from collections.abc import Callable, Mapping
@@ -77,7 +77,7 @@ def run_with_cache(
     passed: list[str] = []
     hooks = hooks or {}
 
-    def tap(name: str, value: Tensor) -> Tensor:
+    def hook(name: str, value: Tensor) -> Tensor:
         passed.append(name)
         turned = not name.endswith(_LINES_FIRST)
         shown = value.transpose(0, 1) if turned else value
@@ -93,10 +93,10 @@ def run_with_cache(
         coordinates.to(model.device),
         path="dense",
         recurrences=recurrences,
-        tap=tap,
+        hook=hook,
     )
     for name in hooks:
         if name not in passed:
             raise ConfigurationError(f"no activation {name!r} to hook: {nearest(name, passed)}")
-    rounds = model.config.recurrences if recurrences is None else recurrences
-    return logits, ActivationCache(kept, rounds * len(model.blocks))
+    recurrences = model.config.recurrences if recurrences is None else recurrences
+    return logits, ActivationCache(kept, recurrences * len(model.blocks))

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from abacist.evaluation.suite import Subject
 from abacist.formats.running_sums import RunningSumsFormat
+from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks import digits
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems
@@ -16,16 +16,16 @@ def has_carries(task: Task) -> bool:
     return isinstance(task, Arithmetic) and task.column_rule() is not None
 
 
-def carries(subject: Subject, problems: Problems) -> Tensor:
+def carries(trained_model: TrainedModel, problems: Problems) -> Tensor:
     """int64 (B, W + 1): what is carried into each column, the units' first, for tasks with carries.
 
     Where numbers are added one after the other, the answer is the last of these additions.
     """
-    task = subject.task
+    task = trained_model.task
     rule = task.column_rule() if isinstance(task, Arithmetic) else None
     if rule is None:
         raise ValueError("this task has no carries")
-    is_running = isinstance(subject.format, RunningSumsFormat)
+    is_running = isinstance(trained_model.format, RunningSumsFormat)
     columns_BNW = _last_addition(problems) if is_running else problems.digits_BNW
     state = torch.zeros(len(problems), dtype=torch.int64)
     found = [state]

@@ -13,9 +13,9 @@ from torch import Tensor
 from abacist.inspection.cache import run_with_cache
 from abacist.inspection.carries import carries, has_carries
 from abacist.inspection.finding import Finding
-from abacist.inspection.lines import batches
+from abacist.inspection.inspected_lines import batches
+from abacist.inspection.inspected_problem import InspectedProblem
 from abacist.inspection.logit_lens import stages
-from abacist.inspection.specimen import Specimen
 from abacist.intervals import Proportion
 
 _RIDGE = 1e-2
@@ -44,9 +44,9 @@ class CarryProbe(Finding):
     probes: list[ProbeAccuracy]
 
 
-def obstacle(specimen: Specimen) -> str | None:
+def obstacle(inspected: InspectedProblem) -> str | None:
     """Why there is no carry to look for."""
-    if not has_carries(specimen.subject.task):
+    if not has_carries(inspected.trained_model.task):
         return (
             "a probe for the carry needs a task of sums only, or of differences only. "
             "Try --lens logit-lens."
@@ -54,15 +54,15 @@ def obstacle(specimen: Specimen) -> str | None:
     return None
 
 
-def carry_probe(specimen: Specimen) -> CarryProbe:
+def carry_probe(inspected: InspectedProblem) -> CarryProbe:
     """Probes at every stage, over all places and for each place in which both cases occur."""
-    subject, problems = specimen.subject, specimen.sample
-    into = carries(subject, problems) > 0
+    trained_model, problems = inspected.trained_model, inspected.sample
+    into = carries(trained_model, problems) > 0
     features: dict[str, list[Tensor]] = {}
     bits, places, owners = [], [], []
-    for rows, lines in batches(subject, problems):
+    for rows, lines in batches(trained_model, problems):
         _, cache = run_with_cache(
-            subject.model,
+            trained_model.model,
             lines.tokens.ids,
             lines.coordinates,
             keep=lambda name: "hook_resid" in name,

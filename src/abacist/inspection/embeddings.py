@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from abacist.inspection.finding import Array, Finding, array
-from abacist.inspection.specimen import Specimen
+from abacist.inspection.inspected_problem import InspectedProblem
 from abacist.models.config import ABSOLUTE
 from abacist.models.encodings import LearnedEncoding
 from abacist.vocabulary import DIGITS
@@ -65,16 +65,16 @@ class Evolution(Finding):
     tables: list[TableOverTime]
 
 
-def embeddings(specimen: Specimen) -> Embeddings:
+def embeddings(inspected: InspectedProblem) -> Embeddings:
     """The tables as they are."""
-    model = specimen.subject.model
+    model = inspected.trained_model.model
     tables = {_TOKENS: model.embedding.weight.detach().cpu()}
     for number, encoding in enumerate(model.positions):
         if isinstance(encoding, LearnedEncoding):
             tables[f"positions.{number}"] = encoding.rows.weight.detach().cpu()
     found = []
     for key, table in tables.items():
-        name, labels, rows = _chosen(specimen, key, table)
+        name, labels, rows = _chosen(inspected, key, table)
         axes, explained = principal_axes(rows)
         found.append(
             Table(
@@ -88,9 +88,9 @@ def embeddings(specimen: Specimen) -> Embeddings:
     return Embeddings(found)
 
 
-def no_history(specimen: Specimen) -> str | None:
+def no_history(inspected: InspectedProblem) -> str | None:
     """Why there is nothing to be seen over time."""
-    if not specimen.history:
+    if not inspected.history:
         return (
             "no copies of the embeddings were kept while this run was trained. "
             "Try --lens embeddings, or train with --training.record_embeddings_every 100."
@@ -98,15 +98,15 @@ def no_history(specimen: Specimen) -> str | None:
     return None
 
 
-def evolution(specimen: Specimen) -> Evolution:
+def evolution(inspected: InspectedProblem) -> Evolution:
     """The tables at every step of which a copy was kept, seen along the axes of the last one."""
-    history: Mapping[int, Mapping[str, Tensor]] = specimen.history
+    history: Mapping[int, Mapping[str, Tensor]] = inspected.history
     steps = list(history)
     found = []
     for key in history[steps[-1]]:
-        name, labels, last = _chosen(specimen, key, history[steps[-1]][key])
+        name, labels, last = _chosen(inspected, key, history[steps[-1]][key])
         axes, _ = principal_axes(last)
-        copies = [_chosen(specimen, key, history[step][key])[2] for step in steps]
+        copies = [_chosen(inspected, key, history[step][key])[2] for step in steps]
         points = torch.stack([(rows - rows.mean(dim=0)) @ axes for rows in copies])
         waves = torch.stack([spectrum(rows) for rows in copies])
         found.append(
@@ -146,11 +146,11 @@ def spectrum(rows_ND: Tensor) -> Tensor:
     return share
 
 
-def _chosen(specimen: Specimen, key: str, table: Tensor) -> tuple[str, list[str], Tensor]:
+def _chosen(inspected: InspectedProblem, key: str, table: Tensor) -> tuple[str, list[str], Tensor]:
     """The rows worth looking at, float64: the ten digits, or the first positions behind row 0."""
     if key == _TOKENS:
         return "digits", list(DIGITS), table[: len(DIGITS)].double()
-    learned = [s for s in specimen.subject.model.schemes if s.encoding in ABSOLUTE]
+    learned = [s for s in inspected.trained_model.model.schemes if s.encoding in ABSOLUTE]
     scheme = learned[int(key.removeprefix("positions."))]
     first = 0 if scheme.coordinate == "index" else 1
     last = min(len(table), _MOST_PLACES + first)

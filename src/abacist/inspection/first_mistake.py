@@ -11,7 +11,7 @@ import torch
 from abacist.inspection.attribution import attribution
 from abacist.inspection.carries import carries, has_carries
 from abacist.inspection.finding import Array, Finding, array
-from abacist.inspection.specimen import Specimen
+from abacist.inspection.inspected_problem import InspectedProblem
 
 
 @dataclass(frozen=True)
@@ -38,36 +38,36 @@ class FirstMistake(Finding):
     """(component,): to the right logit minus the rival's."""
 
 
-def first_mistake(specimen: Specimen) -> FirstMistake:
+def first_mistake(inspected: InspectedProblem) -> FirstMistake:
     """Explain the first wrong token, or the least certain one."""
-    parts = attribution(specimen)
+    parts = attribution(inspected)
     leads = parts.lead.values
     wrong = np.flatnonzero(leads <= 0)
     number = int(wrong[0]) if len(wrong) else int(leads.argmin())
-    token = specimen.predicting[number]
-    place = int(specimen.lines.predicted_place[0, token])
+    token = inspected.predicting[number]
+    place = int(inspected.lines.predicted_place[0, token])
     contribution = parts.contribution.values[:, number]
     order = contribution.argsort()
     return FirstMistake(
         is_mistake=bool(len(wrong)),
-        before="".join(specimen.right[:number]),
+        before="".join(inspected.right[:number]),
         right=parts.right[number],
         rival=parts.runner_up[number],
         place=place if place >= 1 else None,
-        carry_chain=_chain(specimen, token),
+        carry_chain=_chain(inspected, token),
         margin=float(leads[number]),
         components=[parts.components[i] for i in order.tolist()],
         contribution=array(torch.from_numpy(contribution[order]), "component"),
     )
 
 
-def _chain(specimen: Specimen, token: int) -> int | None:
+def _chain(inspected: InspectedProblem, token: int) -> int | None:
     """How many columns of the answer in a row, up to the one that is predicted, receive a carry."""
-    place = int(specimen.lines.predicted_place[0, token])
-    is_answer = bool(specimen.lines.answers[0, token])
-    if not has_carries(specimen.subject.task) or not is_answer or place < 1:
+    place = int(inspected.lines.predicted_place[0, token])
+    is_answer = bool(inspected.lines.answers[0, token])
+    if not has_carries(inspected.trained_model.task) or not is_answer or place < 1:
         return None
-    into = (carries(specimen.subject, specimen.problem)[0] > 0).tolist()
+    into = (carries(inspected.trained_model, inspected.problem)[0] > 0).tolist()
     length = 0
     while place - 1 - length >= 0 and place - 1 - length < len(into) and into[place - 1 - length]:
         length += 1

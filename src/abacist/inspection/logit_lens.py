@@ -10,7 +10,7 @@ import torch
 
 from abacist.inspection.cache import ActivationCache, name_of, run_with_cache
 from abacist.inspection.finding import Array, Finding, array
-from abacist.inspection.specimen import Specimen
+from abacist.inspection.inspected_problem import InspectedProblem
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class LogitLens(Finding):
 
 
 @torch.no_grad()
-def logit_lens(specimen: Specimen) -> LogitLens:
+def logit_lens(inspected: InspectedProblem) -> LogitLens:
     """The right token's probability after every stage."""
-    model, lines = specimen.subject.model, specimen.lines
+    model, lines = inspected.trained_model.model, inspected.lines
     _, cache = run_with_cache(model, lines.tokens.ids, lines.coordinates)
     names = stages(cache)
-    at = specimen.predicting
+    at = inspected.predicting
     right = lines.labels[0, at].unsqueeze(-1)
-    vocabulary = specimen.subject.format.vocabulary.tokens
+    vocabulary = inspected.trained_model.format.vocabulary.tokens
     likeliest, probabilities = [], []
     for name in names.values():
         resid_TBD = cache[name].transpose(0, 1)
@@ -42,7 +42,7 @@ def logit_lens(specimen: Specimen) -> LogitLens:
         likeliest.append([vocabulary[token] for token in probability.argmax(dim=-1).tolist()])
         probabilities.append(probability.gather(-1, right).squeeze(-1))
     return LogitLens(
-        right=specimen.right,
+        right=inspected.right,
         stages=list(names),
         likeliest=likeliest,
         probability=array(torch.stack(probabilities), "stage", "predicting"),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from abacist.inspection.cache import run_with_cache
 from abacist.inspection.finding import Array, Finding, array
-from abacist.inspection.specimen import Specimen
+from abacist.inspection.inspected_problem import InspectedProblem
 
 _LIKELIEST = 3
 
@@ -25,17 +25,17 @@ class NextTokens(Finding):
     """(token, rank)"""
 
 
-def next_tokens(specimen: Specimen, count: int = _LIKELIEST) -> NextTokens:
+def next_tokens(inspected: InspectedProblem, count: int = _LIKELIEST) -> NextTokens:
     """The `count` likeliest tokens at every position."""
-    model, lines = specimen.subject.model, specimen.lines
+    model, lines = inspected.trained_model.model, inspected.lines
     logits, _ = run_with_cache(model, lines.tokens.ids, lines.coordinates, keep=lambda name: False)
     count = min(count, logits.shape[-1])
     top = logits[0].softmax(dim=-1).topk(count, dim=-1)
-    names = specimen.subject.format.vocabulary.tokens
+    names = inspected.trained_model.format.vocabulary.tokens
     return NextTokens(
-        tokens=specimen.written,
-        predicting=specimen.predicting,
-        right=specimen.right,
+        tokens=inspected.written,
+        predicting=inspected.predicting,
+        right=inspected.right,
         likeliest=[[names[token] for token in row] for row in top.indices.tolist()],
         probability=array(top.values, "token", "rank"),
     )

@@ -18,8 +18,8 @@ from abacist.inspection.ablation import components
 from abacist.inspection.cache import ActivationCache, Hook, name_of, run_with_cache
 from abacist.inspection.carries import carries, has_carries
 from abacist.inspection.finding import Array, Finding, array
-from abacist.inspection.lines import Lines, write_lines
-from abacist.inspection.specimen import Specimen
+from abacist.inspection.inspected_lines import Lines, write_lines
+from abacist.inspection.inspected_problem import InspectedProblem
 from abacist.models.transformer import Transformer
 from abacist.tasks.problems import Problems, Shapes
 
@@ -45,21 +45,21 @@ class Patching(Finding):
     """(component,): with the activations of all tokens replaced."""
 
 
-def obstacle(specimen: Specimen) -> str | None:
+def obstacle(inspected: InspectedProblem) -> str | None:
     """Why no partner can be made."""
-    if specimen.partner is None and not has_carries(specimen.subject.task):
+    if inspected.partner is None and not has_carries(inspected.trained_model.task):
         return (
             "this task has no carry to change. Type another problem of equal lengths behind --with."
         )
     return None
 
 
-def patching(specimen: Specimen) -> Patching:
+def patching(inspected: InspectedProblem) -> Patching:
     """Patch every head, MLP and residual from the partner, token by token and all at once."""
-    subject, model = specimen.subject, specimen.subject.model
-    partner = specimen.partner or make_partner(specimen)
-    own, other = specimen.lines, write_lines(subject, partner)
-    expressions = [specimen.text, *subject.task.expressions(partner)]
+    trained_model, model = inspected.trained_model, inspected.trained_model.model
+    partner = inspected.partner or make_partner(inspected)
+    own, other = inspected.lines, write_lines(trained_model, partner)
+    expressions = [inspected.text, *trained_model.task.expressions(partner)]
     column = _where_answers_differ(own, other, *expressions)
     right, wrong = own.labels[0, column], other.labels[0, column]
 
@@ -96,11 +96,11 @@ def patching(specimen: Specimen) -> Patching:
         # Adding 0 turns -0 into 0.
         effects.append((leads(logits) - start) / (end - start) + 0.0)
     effect = torch.stack(effects)
-    names = subject.format.vocabulary.tokens
+    names = trained_model.format.vocabulary.tokens
     return Patching(
         problem=expressions[0],
         partner=expressions[1],
-        tokens=specimen.written,
+        tokens=inspected.written,
         partner_tokens=[names[token] for token in other.tokens.ids[0].tolist()],
         predicting=column,
         place=int(own.predicted_place[0, column]),
@@ -124,22 +124,22 @@ def patchable(model: Transformer) -> list[tuple[str, str, int | None]]:
     return [*found, ("last residual", name_of("resid_post", model.depth - 1), None)]
 
 
-def make_partner(specimen: Specimen) -> Problems:
+def make_partner(inspected: InspectedProblem) -> Problems:
     """The same problem with one digit changed so that one carry is another.
 
     The lowest column is changed where that can be done without changing how long anything
     written is.
     """
-    subject, problem = specimen.subject, specimen.problem
-    own = carries(subject, problem)
+    trained_model, problem = inspected.trained_model, inspected.problem
+    own = carries(trained_model, problem)
     candidates = _one_digit_changed(problem)
-    changed = (carries(subject, candidates) != own).sum(dim=1)
+    changed = (carries(trained_model, candidates) != own).sum(dim=1)
     for row in (changed == 1).nonzero().squeeze(1).tolist():
         partner = candidates[row : row + 1]
-        if _are_alike(specimen.lines, write_lines(subject, partner)):
+        if _are_alike(inspected.lines, write_lines(trained_model, partner)):
             return partner
     raise ProblemError(
-        f"no single digit of {specimen.text} can be changed so that one carry changes and the "
+        f"no single digit of {inspected.text} can be changed so that one carry changes and the "
         "answer keeps its length. Type another problem of equal lengths behind --with."
     )
 

@@ -12,8 +12,8 @@ from torch import Tensor
 from abacist.formats.annotated import EVERYWHERE, Field
 from abacist.inspection.cache import run_with_cache
 from abacist.inspection.finding import Array, Finding, array
-from abacist.inspection.lines import Lines, batches
-from abacist.inspection.specimen import Specimen
+from abacist.inspection.inspected_lines import Lines, batches
+from abacist.inspection.inspected_problem import InspectedProblem
 
 WIDEST = 4
 """Differences are told apart up to this many columns; what is farther counts as that far."""
@@ -53,14 +53,14 @@ class PlaceAttention(Finding):
 
 
 @torch.no_grad()
-def place_attention(specimen: Specimen) -> PlaceAttention:
+def place_attention(inspected: InspectedProblem) -> PlaceAttention:
     """Mean attention of every head by field and by difference of place."""
-    subject = specimen.subject
-    num_fields = int(Field.OPERAND) + specimen.sample.num_operands
+    trained_model = inspected.trained_model
+    num_fields = int(Field.OPERAND) + inspected.sample.num_operands
     total, count = torch.zeros(()), 0
-    for _, lines in batches(subject, specimen.sample):
+    for _, lines in batches(trained_model, inspected.sample):
         _, cache = run_with_cache(
-            subject.model,
+            trained_model.model,
             lines.tokens.ids,
             lines.coordinates,
             keep=lambda name: name.endswith("hook_pattern"),
@@ -90,7 +90,7 @@ def place_attention(specimen: Specimen) -> PlaceAttention:
         fields=[name for name, is_used in zip(names, used.tolist(), strict=True) if is_used],
         differences=list(DIFFERENCES),
         weight=array(weight[:, :, used], "depth", "head", "field", "difference"),
-        num_problems=len(specimen.sample),
+        num_problems=len(inspected.sample),
         num_tokens=count,
     )
 

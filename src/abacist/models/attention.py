@@ -4,9 +4,9 @@ import torch
 from torch import Tensor, nn
 
 from abacist.models.config import ModelConfig
-from abacist.models.encodings import BIASING, INVISIBLE, Placement, make_bias
+from abacist.models.encodings import BIASING, INVISIBLE, QueryKeyPositions, make_bias
 from abacist.models.fused import FusedView, fused_attention
-from abacist.models.taps import Tap, tapped
+from abacist.models.hooks import ActivationHook, hooked
 from abacist.models.views import View
 
 _VECTOR = 16
@@ -41,13 +41,16 @@ class Attention(nn.Module):
         self.dropout = config.dropout_of("attention")
 
     def keys_values(
-        self, x_TBD: Tensor, placement: Placement | None, tap: Tap | None = None
+        self,
+        x_TBD: Tensor,
+        query_key_positions: QueryKeyPositions | None,
+        hook: ActivationHook | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Keys and values, (T, B, H, K) each."""
         heads = (self.num_heads, self.head_width)
-        key = tapped(tap, "hook_k", self.key(x_TBD).unflatten(-1, heads))
-        value = tapped(tap, "hook_v", self.value(x_TBD).unflatten(-1, heads))
-        return self._placed(key, placement), value
+        key = hooked(hook, "hook_k", self.key(x_TBD).unflatten(-1, heads))
+        value = hooked(hook, "hook_v", self.value(x_TBD).unflatten(-1, heads))
+        return self._placed(key, query_key_positions), value
 
     def forward(
         self,
@@ -55,12 +58,12 @@ class Attention(nn.Module):
         key_TBHK: Tensor,
         value_TBHK: Tensor,
         view: View | FusedView,
-        placement: Placement | None,
-        tap: Tap | None = None,
+        query_key_positions: QueryKeyPositions | None,
+        hook: ActivationHook | None = None,
     ) -> Tensor:
-        """(Q, B, D); `placement` is that of the queries. With a tap, on the plain path."""
+        """(Q, B, D); `query_key_positions` is that of the queries. With a hook, on the plain path."""
         query = self.query(x_QBD).unflatten(-1, (self.num_heads, self.head_width))
-        query = self._placed(tapped(tap, "hook_q", query), placement)
+        query = self._placed(hooked(hook, "hook_q", query), query_key_positions)
         scale = self.head_width**-0.5 if self.scale is None else self.scale.unsqueeze(-1)
         query = query * scale
         if isinstance(view, FusedView):
@@ -72,9 +75,9 @@ class Attention(nn.Module):
             query = query * self._sharpening(view, self.length_scale).to(query.dtype)
         bias = self._score_bias(view).to(query.dtype)
         dropout = self.dropout if self.training else 0.0
-        if tap is not None:
-            assert view.columns is None, "a tap needs the dense path"
-            mixed = _plain(query, key_TBHK, value_TBHK, bias, tap)
+        if hook is not None:
+            assert view.columns is None, "a hook needs the dense path"
+            mixed = _plain(query, key_TBHK, value_TBHK, bias, hook)
         elif view.columns is None:
             mixed = _dense(query, key_TBHK, value_TBHK, bias, dropout)
         else:
@@ -99,9 +102,9 @@ class Attention(nn.Module):
             largest *= length + (0.0 if projection.bias is None else float(projection.bias.norm()))
         return largest + sum(float(table.abs().max()) for table in self.relative.parameters())
 
-    def _placed(self, x_TBHK: Tensor, placement: Placement | None) -> Tensor:
-        if placement is not None:
-            x_TBHK = placement.apply(x_TBHK)
+    def _placed(self, x_TBHK: Tensor, query_key_positions: QueryKeyPositions | None) -> Tensor:
+        if query_key_positions is not None:
+            x_TBHK = query_key_positions.apply(x_TBHK)
         if self.scale is not None:
             x_TBHK = nn.functional.normalize(x_TBHK, dim=-1)
         return x_TBHK
@@ -120,13 +123,17 @@ class Attention(nn.Module):
 
 
 def _plain(
-    query_QBHK: Tensor, key_TBHK: Tensor, value_TBHK: Tensor, bias_GQTH: Tensor, tap: Tap
+    query_QBHK: Tensor,
+    key_TBHK: Tensor,
+    value_TBHK: Tensor,
+    bias_GQTH: Tensor,
+    hook: ActivationHook,
 ) -> Tensor:
-    """Attention as it is written in papers, with everything on the way shown to the tap."""
+    """Attention as it is written in papers, with everything on the way shown to the hook."""
     scores = torch.einsum("qbhk,tbhk->bhqt", query_QBHK, key_TBHK)
-    scores = tap("hook_attn_scores", scores + bias_GQTH.permute(0, 3, 1, 2))
-    pattern = tap("hook_pattern", scores.softmax(dim=-1))
-    return tap("hook_z", torch.einsum("bhqt,tbhk->qbhk", pattern, value_TBHK))
+    scores = hook("hook_attn_scores", scores + bias_GQTH.permute(0, 3, 1, 2))
+    pattern = hook("hook_pattern", scores.softmax(dim=-1))
+    return hook("hook_z", torch.einsum("bhqt,tbhk->qbhk", pattern, value_TBHK))
 
 
 def _dense(

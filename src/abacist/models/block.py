@@ -5,9 +5,9 @@ from torch import Tensor, nn
 
 from abacist.models.attention import Attention
 from abacist.models.config import ModelConfig
-from abacist.models.encodings import Placement
+from abacist.models.encodings import QueryKeyPositions
 from abacist.models.fused import FusedView
-from abacist.models.taps import Tap, tapped, within
+from abacist.models.hooks import ActivationHook, hooked, within
 from abacist.models.views import View
 
 
@@ -32,12 +32,12 @@ class MLP(nn.Module):
         self.dropout = nn.Dropout(config.dropout_of("mlp-hidden"))
         self.down = nn.Linear(config.mlp_width, config.width, bias="mlp-output" in config.biases)
 
-    def forward(self, x_TBD: Tensor, tap: Tap | None = None) -> Tensor:
+    def forward(self, x_TBD: Tensor, hook: ActivationHook | None = None) -> Tensor:
         """(T, B, D)"""
-        hidden = self.activation(tapped(tap, "hook_pre", self.up(x_TBD)))
+        hidden = self.activation(hooked(hook, "hook_pre", self.up(x_TBD)))
         if self.gate is not None:
             hidden = hidden * self.gate(x_TBD)
-        out: Tensor = self.down(self.dropout(tapped(tap, "hook_post", hidden)))
+        out: Tensor = self.down(self.dropout(hooked(hook, "hook_post", hidden)))
         return out
 
 
@@ -57,24 +57,33 @@ class Block(nn.Module):
         self,
         resid_TBD: Tensor,
         view: View | FusedView,
-        placement: Placement | None = None,
+        query_key_positions: QueryKeyPositions | None = None,
         injected_TBD: Tensor | None = None,
         first: int = 0,
-        tap: Tap | None = None,
+        hook: ActivationHook | None = None,
     ) -> Tensor:
         """The residual of tokens `first` … T after this layer, (T - first, B, D).
 
         All tokens serve as keys; only those from `first` on are carried further. `injected` is
         added to what goes into attention and MLP.
         """
-        resid_TBD = tapped(tap, "hook_resid_pre", resid_TBD)
+        resid_TBD = hooked(hook, "hook_resid_pre", resid_TBD)
         told = self.told(resid_TBD, injected_TBD)
-        key, value = self.attention.keys_values(told, placement, within(tap, "attn"))
+        key, value = self.attention.keys_values(told, query_key_positions, within(hook, "attn"))
         if first:
-            placement = None if placement is None else placement[first:]
+            query_key_positions = (
+                None if query_key_positions is None else query_key_positions[first:]
+            )
             injected_TBD = None if injected_TBD is None else injected_TBD[first:]
         return self.carry_on(
-            resid_TBD[first:], told[first:], key, value, view, placement, injected_TBD, tap
+            resid_TBD[first:],
+            told[first:],
+            key,
+            value,
+            view,
+            query_key_positions,
+            injected_TBD,
+            hook,
         )
 
     def told(self, resid_TBD: Tensor, injected_TBD: Tensor | None) -> Tensor:
@@ -89,25 +98,25 @@ class Block(nn.Module):
         key_TBHK: Tensor,
         value_TBHK: Tensor,
         view: View | FusedView,
-        placement: Placement | None,
+        query_key_positions: QueryKeyPositions | None,
         injected_QBD: Tensor | None,
-        tap: Tap | None = None,
+        hook: ActivationHook | None = None,
     ) -> Tensor:
         """The layer for given queries, keys and values: what cached generation shares."""
-        inner = within(tap, "attn")
-        found = self.attention(told_QBD, key_TBHK, value_TBHK, view, placement, inner)
-        resid = resid_QBD + self.dropout(tapped(tap, "hook_attn_out", found))
+        inner = within(hook, "attn")
+        found = self.attention(told_QBD, key_TBHK, value_TBHK, view, query_key_positions, inner)
+        resid = resid_QBD + self.dropout(hooked(hook, "hook_attn_out", found))
         if not self.is_pre_norm:
             resid = self.attention_norm(resid)
-        resid = tapped(tap, "hook_resid_mid", resid)
+        resid = hooked(hook, "hook_resid_mid", resid)
         told: Tensor = self.mlp_norm(resid) if self.is_pre_norm else resid
         if injected_QBD is not None:
             told = told + injected_QBD
-        thought = tapped(tap, "hook_mlp_out", self.mlp(told, within(tap, "mlp")))
+        thought = hooked(hook, "hook_mlp_out", self.mlp(told, within(hook, "mlp")))
         out: Tensor = resid + self.dropout(thought)
         if not self.is_pre_norm:
             out = self.mlp_norm(out)
-        return tapped(tap, "hook_resid_post", out)
+        return hooked(hook, "hook_resid_post", out)
 
 
 class Injection(nn.Module):

@@ -40,7 +40,7 @@ class PositionScheme:
     """Relative without a window: differences are clipped to this."""
     num_buckets: int = 0
     """Relative: as many trained numbers, for differences that grow with the logarithm (T5); 0: one for each."""
-    spread: float = 0.0
+    init_std: float = 0.0
     """Standard deviation of what training begins with. Relative: of biases, so that heads begin by looking at different things; 0: all alike. Learned: of vectors; 0: 0.5."""  # noqa: E501
     slope: float = 0.0
     """ALiBi: what a score loses for each step of distance; 0: another for each head, as published."""
@@ -51,7 +51,7 @@ class PositionScheme:
         check_between("model.positions.0.base", self.base, 1.0, 1e9, 10_000.0)
         check_between("model.positions.0.subset_of", self.subset_of, 0, 10_000_000, 0)
         check_between("model.positions.0.slope", self.slope, 0.0, 1e6, 0.0)
-        check_between("model.positions.0.spread", self.spread, 0.0, 100.0, 0.0)
+        check_between("model.positions.0.init_std", self.init_std, 0.0, 100.0, 0.0)
         if self.encoding in ABSOLUTE:
             self._check_absolute()
         else:
@@ -70,10 +70,10 @@ class PositionScheme:
                     "num_buckets belongs to a relative encoding without a window, got encoding "
                     f"{self.encoding}. Try --model.positions.0.num_buckets 0."
                 )
-        if self.spread and self.encoding not in ("relative", "learned"):
+        if self.init_std and self.encoding not in ("relative", "learned"):
             raise ConfigurationError(
-                f"spread belongs to a relative or learned encoding, got encoding {self.encoding}. "
-                "Try --model.positions.0.spread 0."
+                f"init_std belongs to a relative or learned encoding, got encoding {self.encoding}. "
+                "Try --model.positions.0.init_std 0."
             )
         if self.slope and self.encoding != "alibi":
             raise ConfigurationError(
@@ -242,7 +242,7 @@ class ModelConfig:
     """Which linear maps have a bias."""
     tied_head: bool = False
     """Use the token embedding as the output head."""
-    embedding_spread: float = 0.0
+    embedding_init_std: float = 0.0
     """Standard deviation of the token embedding that training begins with; 0: 1, or width^-0.5 for a tied head."""
     dropout: float = 0.0
     """Share that is dropped while training, 0 to 0.95."""
@@ -261,7 +261,7 @@ class ModelConfig:
         check_between("model.mlp_width", self.mlp_width, 1, 1_048_576, 128)
         check_between("model.num_layers", self.num_layers, 1, 1_024, 1)
         check_between("model.recurrences", self.recurrences, 1, 1_024, 1)
-        check_between("model.embedding_spread", self.embedding_spread, 0.0, 100.0, 0.0)
+        check_between("model.embedding_init_std", self.embedding_init_std, 0.0, 100.0, 0.0)
         check_between("model.dropout", self.dropout, 0.0, 0.95, 0.0)
         if self.head_width is not None:
             check_between("model.head_width", self.head_width, 1, 65_536, 8)

@@ -53,7 +53,7 @@ class Coordinates:
 
 
 @dataclass(frozen=True)
-class Placed:
+class SchemeCoordinates:
     """Tokens as the position schemes of a model see them."""
 
     index: Tensor
@@ -61,31 +61,34 @@ class Placed:
     values: list[Tensor]
     """For each scheme int (G, T): its coordinate, randomised while training."""
 
-    def __getitem__(self, tokens: slice) -> "Placed":
-        return Placed(self.index[:, tokens], [values[:, tokens] for values in self.values])
+    def __getitem__(self, tokens: slice) -> "SchemeCoordinates":
+        return SchemeCoordinates(
+            self.index[:, tokens], [values[:, tokens] for values in self.values]
+        )
 
     @property
     def num_tokens(self) -> int:
         return self.index.shape[1]
 
 
-def placed(
+def scheme_coordinates(
     schemes: tuple[PositionScheme, ...],
     coordinates: Coordinates,
     batch: int = 1,
-    seed: torch.Generator | None = None,
-) -> Placed:
-    """The coordinates that each scheme uses; those that training randomises are drawn from `seed`."""
+    generator: torch.Generator | None = None,
+) -> SchemeCoordinates:
+    """The coordinates that each scheme uses; those that training randomises are drawn from `generator`."""
     values = [coordinates.of(scheme.coordinate) for scheme in schemes]
-    if seed is not None:
+    if generator is not None:
         values = [
-            _randomised(scheme, v, batch, seed) for scheme, v in zip(schemes, values, strict=True)
+            _randomised(scheme, v, batch, generator)
+            for scheme, v in zip(schemes, values, strict=True)
         ]
-    return Placed(coordinates.index, values)
+    return SchemeCoordinates(coordinates.index, values)
 
 
 def _randomised(
-    scheme: PositionScheme, values: Tensor, batch: int, seed: torch.Generator
+    scheme: PositionScheme, values: Tensor, batch: int, generator: torch.Generator
 ) -> Tensor:
     """Values with a random offset, or spread over a random subset of a larger range.
 
@@ -95,7 +98,7 @@ def _randomised(
     """
     if scheme.offset != "none":
         count = batch if scheme.offset == "sample" else 1
-        offset = torch.randint(scheme.max_offset + 1, (count, 1), generator=seed)
+        offset = torch.randint(scheme.max_offset + 1, (count, 1), generator=generator)
         return values + offset.to(values.device) * (values > 0)
     if scheme.subset_of:
         # Index 0 is a position like others; place 0 is not.
@@ -108,7 +111,7 @@ def _randomised(
                 f"subset_of must be at least the {count} positions of a line, got "
                 f"{scheme.subset_of}. Try --model.positions.0.subset_of {4 * count}."
             )
-        chosen = torch.randperm(scheme.subset_of, generator=seed)[:count].sort().values + first
+        chosen = torch.randperm(scheme.subset_of, generator=generator)[:count].sort().values + first
         spread = chosen.to(values.device)[(values - first).clamp(min=0).long()]
         return torch.where(values >= first, spread.to(values.dtype), values)
     return values

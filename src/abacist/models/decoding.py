@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from abacist.errors import ConfigurationError, check_between
 from abacist.models.block import Block
-from abacist.models.coordinates import Coordinates, Placed
+from abacist.models.coordinates import Coordinates, SchemeCoordinates
 from abacist.models.transformer import Transformer
 from abacist.models.views import dense_view, window_number, windowed_view
 
@@ -108,7 +108,7 @@ def generate(
         width = int(lengths.max()) + 1
         told = coordinates_of(ids[:, :width]).to(device)
         here = model.place(replace(told, index=told.index.expand(batch, -1)))
-        query = Placed(
+        query = SchemeCoordinates(
             lengths.int().unsqueeze(1),
             [values.expand(batch, -1)[lines, lengths].unsqueeze(1) for values in here.values],
         )
@@ -123,7 +123,7 @@ class _Cache:
     """Keys, values and coordinates of all tokens so far, by column, for every layer of the depth."""
 
     def __init__(
-        self, model: Transformer, ids: Tensor, prompt: Placed, max_new_tokens: int
+        self, model: Transformer, ids: Tensor, prompt: SchemeCoordinates, max_new_tokens: int
     ) -> None:
         batch, width = ids.shape
         self.model, self.lines = model, torch.arange(batch, device=model.device)
@@ -134,50 +134,52 @@ class _Cache:
         )
         self.values = torch.zeros_like(self.keys)
         self.table = model.column_table(prompt, spare_rows=max_new_tokens + 2)
-        self.placed = Placed(
+        self.scheme_coordinates = SchemeCoordinates(
             _widened(prompt.index, batch, max_new_tokens),
             [_widened(values, batch, max_new_tokens) for values in prompt.values],
         )
 
-    def prefill(self, ids: Tensor, prompt: Placed) -> Tensor:
+    def prefill(self, ids: Tensor, prompt: SchemeCoordinates) -> Tensor:
         """Run the prompts through the model, (T, B, D), and remember their keys and values."""
         embedded = self.model.embed(ids, prompt)
         whole, _ = self.model.views(prompt, 0, "auto")
-        placement = self.model.placement(prompt, self.dtype)
+        query_key_positions = self.model.query_key_positions(prompt, self.dtype)
 
         def layer(depth: int, block: Block, resid: Tensor, injected: Tensor | None) -> Tensor:
             told = block.told(resid, injected)
-            key, value = block.attention.keys_values(told, placement)
+            key, value = block.attention.keys_values(told, query_key_positions)
             self.keys[depth, : ids.shape[1]] = key
             self.values[depth, : ids.shape[1]] = value
-            return block.carry_on(resid, told, key, value, whole, placement, injected)
+            return block.carry_on(resid, told, key, value, whole, query_key_positions, injected)
 
         return self._through_all(embedded, layer)
 
-    def step(self, token: Tensor, query: Placed, running: Tensor) -> Tensor:
+    def step(self, token: Tensor, query: SchemeCoordinates, running: Tensor) -> Tensor:
         """Append one token to every running line and run it through the model, (1, B, D)."""
         columns = query.index.squeeze(1).long()
         for kept, new in zip(
-            [self.placed.index, *self.placed.values], [query.index, *query.values], strict=True
+            [self.scheme_coordinates.index, *self.scheme_coordinates.values],
+            [query.index, *query.values],
+            strict=True,
         ):
             kept[self.lines, columns] = new.squeeze(1)
         schemes, number = self.model.schemes, window_number(self.model.schemes)
         if self.table is None or number is None:
-            view = dense_view(schemes, query, self.placed)
+            view = dense_view(schemes, query, self.scheme_coordinates)
         else:
             values = query.values[number].squeeze(1)
             self.table.append(torch.where(running, values, Coordinates.NO_PLACE), columns)
-            view = windowed_view(schemes, query, self.placed, self.table)
+            view = windowed_view(schemes, query, self.scheme_coordinates, self.table)
         embedded = self.model.embed(token.unsqueeze(1), query)
-        placement = self.model.placement(query, self.dtype)
+        query_key_positions = self.model.query_key_positions(query, self.dtype)
 
         def layer(depth: int, block: Block, resid: Tensor, injected: Tensor | None) -> Tensor:
             told = block.told(resid, injected)
-            key, value = block.attention.keys_values(told, placement)
+            key, value = block.attention.keys_values(told, query_key_positions)
             self.keys[depth, columns, self.lines] = key.squeeze(0)
             self.values[depth, columns, self.lines] = value.squeeze(0)
             keys, values = self.keys[depth], self.values[depth]
-            return block.carry_on(resid, told, keys, values, view, placement, injected)
+            return block.carry_on(resid, told, keys, values, view, query_key_positions, injected)
 
         return self._through_all(embedded, layer)
 
@@ -187,7 +189,7 @@ class _Cache:
         state = self.model.initial_state(embedded, None)
         depth = 0
         for _ in range(self.model.config.recurrences):
-            state, injected = self.model.begin_round(state, embedded)
+            state, injected = self.model.begin_recurrence(state, embedded)
             for block in self.model.blocks:
                 assert isinstance(block, Block)
                 state = layer(depth, block, state, injected)

@@ -35,7 +35,7 @@ class LearnedEncoding(nn.Module):
         super().__init__()
         self.scheme = scheme
         self.rows = nn.Embedding(scheme.num_positions, width)
-        nn.init.normal_(self.rows.weight, std=scheme.spread or 0.5)
+        nn.init.normal_(self.rows.weight, std=scheme.init_std or 0.5)
 
     def forward(self, values: Tensor) -> Tensor:
         """(G, T) to (G, T, width)"""
@@ -81,7 +81,7 @@ def _angles(values: Tensor, pairs: int, width: int, base: float) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Placement:
+class QueryKeyPositions:
     """What queries and keys are told of their own token, in every layer."""
 
     added: Tensor | None
@@ -89,9 +89,9 @@ class Placement:
     rotations: list[tuple[Tensor, Tensor]]
     """Cosine and sine, (T, G, 1, K / 2 / number of rotations) each: every rotation has its share of a head."""
 
-    def __getitem__(self, tokens: slice) -> "Placement":
+    def __getitem__(self, tokens: slice) -> "QueryKeyPositions":
         added = None if self.added is None else self.added[tokens]
-        return Placement(added, [(cos[tokens], sin[tokens]) for cos, sin in self.rotations])
+        return QueryKeyPositions(added, [(cos[tokens], sin[tokens]) for cos, sin in self.rotations])
 
     def apply(self, x_TBHK: Tensor) -> Tensor:
         """Queries or keys that know where they stand."""
@@ -138,7 +138,7 @@ class RelativeBias(nn.Module):
         count = scheme.num_buckets or high - low + 1
         table = torch.zeros(count + 1, num_heads)
         # Random numbers are drawn only where asked, so that other models begin as they always did.
-        self.table = nn.Parameter(table.normal_(std=scheme.spread) if scheme.spread else table)
+        self.table = nn.Parameter(table.normal_(std=scheme.init_std) if scheme.init_std else table)
 
     def forward(self, buckets: Tensor) -> Tensor:
         """buckets.shape + (H,)"""

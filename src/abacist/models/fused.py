@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.attention.flex_attention import flex_attention
 
 from abacist.models.config import PositionScheme
-from abacist.models.coordinates import Placed
+from abacist.models.coordinates import SchemeCoordinates
 from abacist.models.encodings import (
     BIASING,
     INVISIBLE,
@@ -35,9 +35,9 @@ class FusedView:
     """For every query all keys, told apart inside the kernel by their coordinates."""
 
     schemes: tuple[PositionScheme, ...]
-    query: Placed
+    query: SchemeCoordinates
     """(G, Q)"""
-    key: Placed
+    key: SchemeCoordinates
     """(G, T)"""
     causal: bool
 

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from abacist.errors import ConfigurationError, ProblemError
 from abacist.models.block import MLP, Block, Injection, make_norm
 from abacist.models.config import ABSOLUTE, ModelConfig, PositionScheme
-from abacist.models.coordinates import Coordinates, Placed, placed
-from abacist.models.encodings import Placement, make_vectors, rotation, select_rows
+from abacist.models.coordinates import Coordinates, SchemeCoordinates, scheme_coordinates
+from abacist.models.encodings import QueryKeyPositions, make_vectors, rotation, select_rows
 from abacist.models.fused import FusedView
-from abacist.models.taps import Tap, tapped, tapped_norm, within
+from abacist.models.hooks import ActivationHook, hooked, hooked_norm, within
 from abacist.models.views import ColumnTable, View, dense_view, window_number, windowed_view
 
 Path = Literal["auto", "dense", "windowed", "fused"]
@@ -56,9 +56,9 @@ class Transformer(nn.Module):
         if config.tied_head:
             self.head.weight = self.embedding.weight
         # As a head, rows of variance 1 would make logits of the size of the root of the width.
-        spread = config.embedding_spread or (config.width**-0.5 if config.tied_head else 1.0)
-        if spread != 1.0:  # which torch draws by itself
-            nn.init.normal_(self.embedding.weight, std=spread)
+        init_std = config.embedding_init_std or (config.width**-0.5 if config.tied_head else 1.0)
+        if init_std != 1.0:  # which torch draws by itself
+            nn.init.normal_(self.embedding.weight, std=init_std)
 
     @property
     def schemes(self) -> tuple[PositionScheme, ...]:
@@ -93,60 +93,64 @@ class Transformer(nn.Module):
         ids_BT: Tensor,
         coordinates: Coordinates,
         first: int = 0,
-        seed: torch.Generator | None = None,
+        generator: torch.Generator | None = None,
         path: Path = "auto",
         recurrences: int | None = None,
         detached: int = 0,
-        tap: Tap | None = None,
+        hook: ActivationHook | None = None,
     ) -> Tensor:
         """Logits at each of tokens `first` … T, (B, T - first, V).
 
         A decoder's speak of the token that follows, an encoder's of the answer written there. The
-        last layer and the head are computed for those tokens only. `seed` draws what training
+        last layer and the head are computed for those tokens only. `generator` draws what training
         leaves to chance: random offsets, subsets and initial states. `recurrences` overrides how
-        often the layers are run; the first `detached` of them pass no gradient on. A `tap` is shown
+        often the layers are run; the first `detached` of them pass no gradient on. A `hook` is shown
         every activation and may replace it; it needs the path `dense`.
         """
-        where = self.place(coordinates, len(ids_BT), seed)
-        embedded = self.embed(ids_BT, where, tap)
-        rounds = self.config.recurrences if recurrences is None else recurrences
-        if rounds < 1:
-            raise ConfigurationError(f"recurrences must be 1 or more, got {rounds}.")
-        whole, tail = self.views(where, first, path, only_tail=rounds * len(self.blocks) == 1)
-        placement = self.placement(where, embedded.dtype)
-        state = self.initial_state(embedded, seed)
-        for round in range(rounds):
+        where = self.place(coordinates, len(ids_BT), generator)
+        embedded = self.embed(ids_BT, where, hook)
+        recurrences = self.config.recurrences if recurrences is None else recurrences
+        if recurrences < 1:
+            raise ConfigurationError(f"recurrences must be 1 or more, got {recurrences}.")
+        whole, tail = self.views(where, first, path, only_tail=recurrences * len(self.blocks) == 1)
+        query_key_positions = self.query_key_positions(where, embedded.dtype)
+        state = self.initial_state(embedded, generator)
+        for round in range(recurrences):
             with torch.set_grad_enabled(torch.is_grad_enabled() and round >= detached):
-                state, injected = self.begin_round(state, embedded)
+                state, injected = self.begin_recurrence(state, embedded)
                 for layer, block in enumerate(self.blocks):
-                    last = round == rounds - 1 and layer == len(self.blocks) - 1
-                    inner = within(tap, f"blocks.{round * len(self.blocks) + layer}")
+                    last = round == recurrences - 1 and layer == len(self.blocks) - 1
+                    inner = within(hook, f"blocks.{round * len(self.blocks) + layer}")
                     state = (
-                        block(state, tail, placement, injected, first, inner)
+                        block(state, tail, query_key_positions, injected, first, inner)
                         if last
-                        else block(state, whole, placement, injected, tap=inner)
+                        else block(state, whole, query_key_positions, injected, hook=inner)
                     )
-        return self.unembed(state, tap)
+        return self.unembed(state, hook)
 
     def place(
-        self, coordinates: Coordinates, batch: int = 1, seed: torch.Generator | None = None
-    ) -> Placed:
+        self, coordinates: Coordinates, batch: int = 1, generator: torch.Generator | None = None
+    ) -> SchemeCoordinates:
         """The coordinates as this model's position schemes see them."""
-        return placed(self.schemes, coordinates, batch, seed)
+        return scheme_coordinates(self.schemes, coordinates, batch, generator)
 
-    def embed(self, ids_BT: Tensor, where: Placed, tap: Tap | None = None) -> Tensor:
+    def embed(
+        self, ids_BT: Tensor, where: SchemeCoordinates, hook: ActivationHook | None = None
+    ) -> Tensor:
         """The residual stream before the first layer, (T, B, D)."""
-        resid = tapped(tap, "hook_embed", select_rows(self.embedding.weight, ids_BT.t()))
+        resid = hooked(hook, "hook_embed", select_rows(self.embedding.weight, ids_BT.t()))
         for number, (encoding, scheme, values) in enumerate(self._vectors(where)):
             if scheme.added_to == "input":
                 # What stands at padding is seen by nobody and must not fall off a table.
                 values = torch.where(where.index < 0, 0, values)
                 vectors = encoding(values).transpose(0, 1).to(resid.dtype)
-                resid = resid + tapped(tap, f"positions.{number}.hook_pos_embed", vectors)
+                resid = resid + hooked(hook, f"positions.{number}.hook_pos_embed", vectors)
         out: Tensor = self.dropout(self.embedding_norm(resid))
         return out
 
-    def placement(self, where: Placed, dtype: torch.dtype) -> Placement | None:
+    def query_key_positions(
+        self, where: SchemeCoordinates, dtype: torch.dtype
+    ) -> QueryKeyPositions | None:
         """What queries and keys are told in every layer; None where that is nothing."""
         heads = (self.config.num_heads, self.config.width_of_head)
         added = None
@@ -163,20 +167,20 @@ class Transformer(nn.Module):
         rotations = [
             rotation(scheme, values, heads[1] // len(turning), dtype) for scheme, values in turning
         ]
-        return Placement(added, rotations) if rotations or added is not None else None
+        return QueryKeyPositions(added, rotations) if rotations or added is not None else None
 
-    def initial_state(self, embedded: Tensor, seed: torch.Generator | None) -> Tensor:
+    def initial_state(self, embedded: Tensor, generator: torch.Generator | None) -> Tensor:
         """What the first recurrence starts from, (T, B, D)."""
         if self.config.initial_state == "input":
             return embedded
-        if seed is None:
+        if generator is None:
             return torch.zeros_like(embedded)
         noise = torch.randn(
-            embedded.shape, generator=_on_device(seed, embedded.device), device=embedded.device
+            embedded.shape, generator=_on_device(generator, embedded.device), device=embedded.device
         )
         return (noise * _NOISE).to(embedded)
 
-    def begin_round(self, state: Tensor, embedded: Tensor) -> tuple[Tensor, Tensor | None]:
+    def begin_recurrence(self, state: Tensor, embedded: Tensor) -> tuple[Tensor, Tensor | None]:
         """The state a recurrence starts with, and what is added within its layers."""
         kind = self.config.injection
         if kind == "add":
@@ -185,10 +189,10 @@ class Transformer(nn.Module):
             return self.injection(state, embedded), None
         return state, embedded if kind == "sublayers" else None
 
-    def unembed(self, resid_TBD: Tensor, tap: Tap | None = None) -> Tensor:
+    def unembed(self, resid_TBD: Tensor, hook: ActivationHook | None = None) -> Tensor:
         """Logits (B, T, V) from the residual stream after the last layer."""
         resid_TBD = self.final_mlp(resid_TBD)
-        normed = tapped_norm(self.final_norm, resid_TBD, within(tap, "ln_final"))
+        normed = hooked_norm(self.final_norm, resid_TBD, within(hook, "ln_final"))
         # Stored class by class, so that the softmax of the loss runs along whole vectors
         # instead of rows of a dozen numbers.
         logits_VN = self.head.weight @ normed.flatten(0, 1).t()
@@ -203,7 +207,7 @@ class Transformer(nn.Module):
         visible = dense_view(self.schemes, where, where, self.is_causal).visible
         return [visible] * self.depth
 
-    def column_table(self, where: Placed, spare_rows: int = 0) -> ColumnTable | None:
+    def column_table(self, where: SchemeCoordinates, spare_rows: int = 0) -> ColumnTable | None:
         """What windowed views of these lines are found with; None for a model without a window."""
         number = window_number(self.schemes)
         if number is None:
@@ -211,7 +215,7 @@ class Transformer(nn.Module):
         return ColumnTable(where.values[number], where.index >= 0, spare_rows)
 
     def views(
-        self, where: Placed, first: int, path: Path, only_tail: bool = False
+        self, where: SchemeCoordinates, first: int, path: Path, only_tail: bool = False
     ) -> tuple[View | FusedView, View | FusedView]:
         """The views of all queries and of those from `first` on; the second twice if it alone is used."""
         if path == "fused" or (path == "auto" and self._is_worth_fusing(where)):
@@ -241,7 +245,7 @@ class Transformer(nn.Module):
             return view, view
         return windowed_view(self.schemes, where, where, table, self.is_causal), view
 
-    def _is_worth_fusing(self, where: Placed) -> bool:
+    def _is_worth_fusing(self, where: SchemeCoordinates) -> bool:
         """Whether the fused kernel is there and has a use: on a GPU, for heads wide enough for it."""
         config = self.config
         dropping = self.training and config.dropout_of("attention") > 0
@@ -252,7 +256,7 @@ class Transformer(nn.Module):
             and not (dropping or window_pays or config.length_scaling)
         )
 
-    def _is_worth_finding(self, table: ColumnTable, where: Placed) -> bool:
+    def _is_worth_finding(self, table: ColumnTable, where: SchemeCoordinates) -> bool:
         """Whether a window holds so few of a line's tokens that looking them up pays."""
         number = window_number(self.schemes)
         window = None if number is None else self.schemes[number].window
@@ -260,7 +264,9 @@ class Transformer(nn.Module):
         slots = table.num_slots(*window)
         return slots * _WORTH_OF_A_SLOT <= where.num_tokens or where.num_tokens > _LONGEST_DENSE
 
-    def _vectors(self, where: Placed) -> Iterator[tuple[nn.Module, PositionScheme, Tensor]]:
+    def _vectors(
+        self, where: SchemeCoordinates
+    ) -> Iterator[tuple[nn.Module, PositionScheme, Tensor]]:
         """The encodings that have a vector for each coordinate, with their schemes and values."""
         absolute = [
             (scheme, values)

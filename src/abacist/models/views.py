@@ -12,7 +12,7 @@ from torch import Tensor
 
 from abacist.models import encodings
 from abacist.models.config import PositionScheme
-from abacist.models.coordinates import Coordinates, Placed
+from abacist.models.coordinates import Coordinates, SchemeCoordinates
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,10 @@ class ColumnTable:
 
 
 def dense_view(
-    schemes: tuple[PositionScheme, ...], query: Placed, key: Placed, causal: bool = True
+    schemes: tuple[PositionScheme, ...],
+    query: SchemeCoordinates,
+    key: SchemeCoordinates,
+    causal: bool = True,
 ) -> View:
     """Every query paired with every key."""
     query_index, key_index = query.index.unsqueeze(-1), key.index.unsqueeze(-2)
@@ -118,8 +121,8 @@ def dense_view(
 
 def windowed_view(
     schemes: tuple[PositionScheme, ...],
-    query: Placed,
-    key: Placed,
+    query: SchemeCoordinates,
+    key: SchemeCoordinates,
     table: ColumnTable,
     causal: bool = True,
 ) -> View:

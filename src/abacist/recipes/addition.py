@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from abacist.data.config import SplitConfig
-from abacist.evaluation.config import EvaluationConfig
 from abacist.formats.config import FORMATS
 from abacist.models.config import POSITIONS, ModelConfig
 from abacist.recipes.recipe import Recipe
+from abacist.scoring.config import ScoringConfig
 from abacist.tasks.config import ArithmeticConfig
 from abacist.training.config import TrainingConfig
 
@@ -26,7 +26,7 @@ def add() -> Recipe:
             width=32, num_heads=4, mlp_width=128, positions=POSITIONS["place-relative"]
         ),
         training=TrainingConfig(num_steps=1_500, batch_size=128, learning_rate=1e-2),
-        evaluation=EvaluationConfig(),
+        scoring=ScoringConfig(),
     )
 
 
@@ -81,7 +81,7 @@ def add_many() -> Recipe:
         format=FORMATS["running-sums"],
         model=replace(base.model, positions=POSITIONS["place-row-relative"]),
         training=replace(base.training, num_steps=2_000, batch_size=16, validate_every=500),
-        evaluation=EvaluationConfig(longest=20),
+        scoring=ScoringConfig(longest=20),
     )
 
 

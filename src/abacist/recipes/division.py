@@ -1,10 +1,10 @@
 """Recipes that divide."""
 
 from abacist.data.config import SplitConfig
-from abacist.evaluation.config import EvaluationConfig
 from abacist.formats.config import FORMATS
 from abacist.models.config import POSITIONS, ModelConfig
 from abacist.recipes.recipe import Recipe
+from abacist.scoring.config import ScoringConfig
 from abacist.tasks.config import ArithmeticConfig, Operation
 from abacist.training.config import TrainingConfig
 
@@ -47,5 +47,5 @@ def _worked_row_by_row(name: str, operations: tuple[Operation, ...]) -> Recipe:
             positions=POSITIONS["row-place-step-relative"],
         ),
         training=TrainingConfig(num_steps=2_000, batch_size=128, learning_rate=5e-3),
-        evaluation=EvaluationConfig(longest=20),
+        scoring=ScoringConfig(longest=20),
     )

@@ -1,10 +1,10 @@
 """Five operations in one small model, each worked on paper."""
 
 from abacist.data.config import SplitConfig
-from abacist.evaluation.config import EvaluationConfig
 from abacist.formats.config import FORMATS
 from abacist.models.config import CoordinateName, ModelConfig, PositionScheme
 from abacist.recipes.recipe import Recipe
+from abacist.scoring.config import ScoringConfig
 from abacist.tasks.config import ArithmeticConfig
 from abacist.training.config import TrainingConfig
 
@@ -26,7 +26,9 @@ def five_operations() -> Recipe:
     """
 
     def near(coordinate: CoordinateName, window: tuple[int, int]) -> PositionScheme:
-        return PositionScheme(encoding="relative", coordinate=coordinate, window=window, spread=2.0)
+        return PositionScheme(
+            encoding="relative", coordinate=coordinate, window=window, init_std=2.0
+        )
 
     return Recipe(
         name="five-operations",
@@ -52,5 +54,5 @@ def five_operations() -> Recipe:
             validate_every=500,
             checkpoint_every=500,
         ),
-        evaluation=EvaluationConfig(),
+        scoring=ScoringConfig(),
     )

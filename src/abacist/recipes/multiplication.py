@@ -1,10 +1,10 @@
 """Recipes that multiply."""
 
 from abacist.data.config import SplitConfig
-from abacist.evaluation.config import EvaluationConfig
 from abacist.formats.config import FORMATS
 from abacist.models.config import POSITIONS, ModelConfig
 from abacist.recipes.recipe import Recipe
+from abacist.scoring.config import ScoringConfig
 from abacist.tasks.config import ArithmeticConfig
 from abacist.training.config import TrainingConfig
 
@@ -32,5 +32,5 @@ def multiply() -> Recipe:
             positions=POSITIONS["cell-relative"],
         ),
         training=TrainingConfig(num_steps=3_500, batch_size=128, learning_rate=5e-3),
-        evaluation=EvaluationConfig(longest=20),
+        scoring=ScoringConfig(longest=20),
     )

@@ -1,10 +1,10 @@
 """Sums whose digits are all written at once, by an encoder."""
 
 from abacist.data.config import SplitConfig
-from abacist.evaluation.config import EvaluationConfig
 from abacist.formats.config import FORMATS
 from abacist.models.config import POSITIONS, ModelConfig
 from abacist.recipes.recipe import Recipe
+from abacist.scoring.config import ScoringConfig
 from abacist.tasks.config import ArithmeticConfig
 from abacist.training.config import TrainingConfig
 
@@ -39,5 +39,5 @@ def parallel() -> Recipe:
             positions=POSITIONS["place-nearest"],
         ),
         training=TrainingConfig(num_steps=3_000, batch_size=96, learning_rate=4e-3),
-        evaluation=EvaluationConfig(longest=40),
+        scoring=ScoringConfig(longest=40),
     )

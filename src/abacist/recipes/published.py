@@ -7,10 +7,10 @@ What each document did, what ours does differently, and which of its mistakes we
 from dataclasses import replace
 
 from abacist.data.config import SplitConfig
-from abacist.evaluation.config import EvaluationConfig
 from abacist.formats.config import FORMATS, CarryTraceFormatConfig, PlainFormatConfig
 from abacist.models.config import BIASES, DROPOUT_ON, CoordinateName, ModelConfig, PositionScheme
 from abacist.recipes.recipe import Recipe
+from abacist.scoring.config import ScoringConfig
 from abacist.tasks.config import ArithmeticConfig
 from abacist.training.config import TrainingConfig
 
@@ -41,8 +41,8 @@ def three_digit_grokking() -> Recipe:
             num_layers=2,
             biases=("mlp-hidden", "mlp-output"),
             tied_head=True,
-            embedding_spread=1.0,
-            positions=_learned("index", 13, spread=1.0),
+            embedding_init_std=1.0,
+            positions=_learned("index", 13, init_std=1.0),
         ),
         training=TrainingConfig(
             num_examples=50_000,
@@ -56,7 +56,7 @@ def three_digit_grokking() -> Recipe:
             validate_every=97,
             checkpoint_every=970,
         ),
-        evaluation=EvaluationConfig(),
+        scoring=ScoringConfig(),
     )
 
 
@@ -83,7 +83,7 @@ def parallel_encoder() -> Recipe:
             dropout=0.1,
             dropout_on=DROPOUT_ON["torch"],
             biases=("attention-output", "mlp-hidden", "mlp-output", "head"),
-            positions=_learned("index", 42, spread=1.0),
+            positions=_learned("index", 42, init_std=1.0),
         ),
         training=TrainingConfig(
             num_examples=200_000,
@@ -99,7 +99,7 @@ def parallel_encoder() -> Recipe:
             checkpoint_every=epoch // 5,
             record_embeddings_every=100,
         ),
-        evaluation=EvaluationConfig(longest=30),
+        scoring=ScoringConfig(longest=30),
     )
 
 
@@ -126,7 +126,7 @@ def parallel_encoder_torch() -> Recipe:
             dropout=0.1,
             dropout_on=DROPOUT_ON["torch"],
             biases=(*BIASES["all"], "head"),
-            positions=_learned("index", 42, spread=1.0),
+            positions=_learned("index", 42, init_std=1.0),
         ),
     )
 
@@ -171,7 +171,7 @@ def spaced_gpt2() -> Recipe:
             validate_every=781,
             checkpoint_every=781,
         ),
-        evaluation=EvaluationConfig(),
+        scoring=ScoringConfig(),
     )
 
 
@@ -214,7 +214,7 @@ def five_operations_10m() -> Recipe:
             checkpoint_every=500,
             checkpoint_seconds=120,
         ),
-        evaluation=EvaluationConfig(),
+        scoring=ScoringConfig(),
     )
 
 
@@ -262,7 +262,7 @@ def looped_abacus_post() -> Recipe:
             checkpoint_every=5_000,
             checkpoint_seconds=120,
         ),
-        evaluation=EvaluationConfig(longest=100),
+        scoring=ScoringConfig(longest=100),
     )
 
 
@@ -325,7 +325,7 @@ def looped_abacus_small() -> Recipe:
             clip_norm=0.5,
             progressive_loss="detached",
         ),
-        evaluation=EvaluationConfig(longest=40),
+        scoring=ScoringConfig(longest=40),
     )
 
 
@@ -376,16 +376,19 @@ def _looped_abacus(num_layers: int, recurrences: int) -> Recipe:
             checkpoint_every=100,
             checkpoint_seconds=120,
         ),
-        evaluation=EvaluationConfig(longest=100),
+        scoring=ScoringConfig(longest=100),
     )
 
 
 def _learned(
-    coordinate: CoordinateName, num_positions: int, spread: float = 0.0
+    coordinate: CoordinateName, num_positions: int, init_std: float = 0.0
 ) -> tuple[PositionScheme, ...]:
-    """Positions as in GPT-2; with a spread of 1 they begin as torch's embeddings do."""
+    """Positions as in GPT-2; with `init_std` 1 they begin as torch's embeddings do."""
     return (
         PositionScheme(
-            encoding="learned", coordinate=coordinate, num_positions=num_positions, spread=spread
+            encoding="learned",
+            coordinate=coordinate,
+            num_positions=num_positions,
+            init_std=init_std,
         ),
     )

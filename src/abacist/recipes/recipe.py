@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 
 from abacist.data.config import SplitConfig
-from abacist.evaluation.config import EvaluationConfig
 from abacist.formats.config import FORMATS, FormatConfig
 from abacist.models.config import ModelConfig
+from abacist.scoring.config import ScoringConfig
 from abacist.tasks.config import TASKS, TaskConfig
 from abacist.training.config import TrainingConfig
 
@@ -23,4 +23,4 @@ class Recipe:
     split: SplitConfig
     model: ModelConfig
     training: TrainingConfig
-    evaluation: EvaluationConfig
+    scoring: ScoringConfig

@@ -1,10 +1,10 @@
 """Recipes that sort."""
 
 from abacist.data.config import SplitConfig
-from abacist.evaluation.config import EvaluationConfig
 from abacist.formats.config import FORMATS
 from abacist.models.config import POSITIONS, ModelConfig
 from abacist.recipes.recipe import Recipe
+from abacist.scoring.config import ScoringConfig
 from abacist.tasks.config import MOST_LABELS, SortingConfig
 from abacist.training.config import Stage, TrainingConfig
 
@@ -45,5 +45,5 @@ def sort() -> Recipe:
             validate_every=100,
             validation_problems=100,
         ),
-        evaluation=EvaluationConfig(),
+        scoring=ScoringConfig(),
     )

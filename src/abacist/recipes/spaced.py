@@ -1,10 +1,10 @@
 """Sums of four-digit numbers written with spaces, trained in one spacing and asked in all others."""
 
 from abacist.data.config import SplitConfig
-from abacist.evaluation.config import EvaluationConfig
 from abacist.formats.config import PlainFormatConfig
 from abacist.models.config import POSITIONS, ModelConfig
 from abacist.recipes.recipe import Recipe
+from abacist.scoring.config import ScoringConfig
 from abacist.tasks.config import ArithmeticConfig
 from abacist.training.config import TrainingConfig
 
@@ -31,5 +31,5 @@ def spaced() -> Recipe:
             width=32, num_heads=4, mlp_width=128, positions=POSITIONS["place-relative"]
         ),
         training=TrainingConfig(num_steps=1_500, batch_size=128, learning_rate=1e-2),
-        evaluation=EvaluationConfig(),
+        scoring=ScoringConfig(),
     )

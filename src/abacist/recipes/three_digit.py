@@ -1,10 +1,10 @@
 """All sums of three-digit numbers, with a small model: what a book chapter on grokking does in 9,800 steps."""
 
 from abacist.data.config import SplitConfig
-from abacist.evaluation.config import EvaluationConfig
 from abacist.formats.config import PlainFormatConfig
 from abacist.models.config import POSITIONS, ModelConfig
 from abacist.recipes.recipe import Recipe
+from abacist.scoring.config import ScoringConfig
 from abacist.tasks.config import ArithmeticConfig
 from abacist.training.config import TrainingConfig
 
@@ -41,5 +41,5 @@ def three_digit() -> Recipe:
             validate_every=100,
             checkpoint_every=400,
         ),
-        evaluation=EvaluationConfig(),
+        scoring=ScoringConfig(),
     )

@@ -3,14 +3,14 @@
 import itertools
 from collections.abc import Mapping, Sequence
 
-from abacist.evaluation.comparison import ComparedRow
 from abacist.intervals import Difference, Proportion, percent
 from abacist.reports import pictures, repeat
 from abacist.reports.html import Part, page
-from abacist.reports.markup import Markup, code, element, table
-from abacist.reports.records import Records
+from abacist.reports.html_builder import Markup, code, element, table
+from abacist.reports.pluralisation import points
+from abacist.reports.run_records import Records
 from abacist.reports.run_report import repeating, verdict
-from abacist.reports.words import points
+from abacist.scoring.comparison import ComparedRow
 
 
 def comparison_report(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from abacist import __version__, files
 from abacist.errors import RunError
-from abacist.reports.markup import Markup, element, together
+from abacist.reports.html_builder import Markup, element, together
 
 MAX_BYTES = 3_000_000
 """A report stays below; the pictures and tables in it are bounded."""
@@ -59,7 +59,7 @@ def page(title: str, lead: Sequence[Markup], parts: Sequence[Part]) -> str:
     body = element(
         "body",
         element("header", element("h1", title), *lead),
-        element("nav", element("ul", *links), aria_label="Contents"),
+        element("nav", element("ul", *links), aria_label="Context"),
         element("main", *sections),
     )
     return f'<!doctype html>\n<html lang="en">{together([head, body])}</html>\n'

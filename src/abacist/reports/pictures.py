@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from abacist.intervals import Proportion, percent
 from abacist.reports import charts
 from abacist.reports.charts import Curve
-from abacist.reports.markup import Markup, figure
-from abacist.reports.records import Attended, Grid, Measured, ScoredRow, ScoredSection
+from abacist.reports.html_builder import Markup, figure
+from abacist.reports.run_records import Attended, Grid, Measured, ScoredRow, ScoredSection
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,9 +14,9 @@ from abacist.intervals import Proportion, percent
 from abacist.recipes.recipe import Recipe
 from abacist.reports import pictures, repeat
 from abacist.reports.html import Part, page
-from abacist.reports.markup import Markup, code, command, element, prose, table
-from abacist.reports.records import Records, ScoredRow, ScoredSection, Shared, Wrong
-from abacist.reports.words import cut
+from abacist.reports.html_builder import Markup, code, command, element, prose, table
+from abacist.reports.pluralisation import cut
+from abacist.reports.run_records import Records, ScoredRow, ScoredSection, Shared, Wrong
 from abacist.tasks.config import ArithmeticConfig, SortingConfig
 
 SUITES = {
@@ -30,7 +30,7 @@ SUITES = {
     "exhaustive": "every problem of a finite space",
     "counterexamples": "a search for a wrong answer",
 }
-"""What every suite adds to a report (`evaluation/scorecard.py` has them, but imports torch)."""
+"""What every suite adds to a report (`scoring/scorecard.py` has them, but imports torch)."""
 
 _SHOWN_FAILURES = 20
 """Of a suite; `failures.jsonl` has the others."""
@@ -59,7 +59,7 @@ def verdict(records: Records) -> Markup:
             element(
                 "p",
                 f"{proof.neighbourhoods:,} neighbourhoods checked, {proof.wrong:,} wrong, smallest "
-                f"margin {_figure(proof.smallest_margin, '.2f')} logits (float32 rounds by "
+                f"margin {_figure(proof.smallest_margin, '.2f')} logits (float32 recurrences by "
                 f"{_figure(proof.rounding_error, '.1g')}).",
             ),
         ]
@@ -368,7 +368,7 @@ def _has_use(suite: str, recipe: Recipe) -> bool:
         return isinstance(task, ArithmeticConfig) and task.max_operands == 2
     if suite == "exhaustive" and isinstance(task, ArithmeticConfig):
         problems = len(task.operations) * 10.0 ** (task.max_operands * task.longest_operand)
-        return problems <= recipe.evaluation.largest_space
+        return problems <= recipe.scoring.largest_space
     if suite == "exhaustive":
         return task.kind == "modular-addition"
     if suite == "recurrences":

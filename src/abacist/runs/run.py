@@ -12,20 +12,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from abacist import files
+from abacist.certificates.certificate import MAX_MINUTES, Certificate, prove
 from abacist.configuration import override
 from abacist.devices import find_device
 from abacist.errors import CheckpointError, ConfigurationError
-from abacist.evaluation.certificate import MAX_MINUTES, Certificate, prove
-from abacist.evaluation.scorecard import DEFAULT_SUITES, Scorecard, score
-from abacist.evaluation.solving import Solution, solve
-from abacist.evaluation.suite import Progress, Subject
 from abacist.formats.format import Format, build_format
+from abacist.inspection.inspected_problem import InspectedProblem
 from abacist.inspection.place_attention import PlaceAttention, place_attention
-from abacist.inspection.specimen import Specimen
 from abacist.models.transformer import Transformer
 from abacist.recipes.recipe import Recipe
 from abacist.runs import directory, embeddings, scores
 from abacist.runs.directory import RunDirectory, read_recipe
+from abacist.scoring.scorecard import DEFAULT_SUITES, Scorecard, score
+from abacist.scoring.solving import Solution, solve
+from abacist.scoring.suite import Progress
+from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.config import ArithmeticConfig
 from abacist.tasks.task import Task, build_task
 from abacist.training import checkpoint
@@ -59,7 +60,7 @@ class Run:
             problems = [problems]
         if not problems:
             return []
-        return solve(self.model, self.task, self.format, self.task.parse(problems), on_step)
+        return solve(self.trained_model(), self.task.parse(problems), on_step)
 
     def score(
         self,
@@ -73,16 +74,18 @@ class Run:
         of other suites stay in the directory as long as they speak of the same weights.
         """
         keep = scores.Keeper(self.directory)
-        return score(self.subject(**settings), suites, on_progress, keep.store)
+        return score(self.trained_model(**settings), suites, on_progress, keep.store)
 
-    def look(self, problem: str, other: str | None = None, num_problems: int = 200) -> Specimen:
+    def look(
+        self, problem: str, other: str | None = None, num_problems: int = 200
+    ) -> InspectedProblem:
         """One problem to be looked at with the lenses of `inspection/lens.py`.
 
         `other` is the problem whose activations are patched in; without one it is made. Averages,
         ablations and probes are over `num_problems` test problems.
         """
-        return Specimen(
-            self.subject(),
+        return InspectedProblem(
+            self.trained_model(),
             self.task.parse([problem]),
             None if other is None else self.task.parse([other]),
             embeddings.read(self.directory.embeddings),
@@ -95,16 +98,16 @@ class Run:
         files.write_json(self.directory.attention, {"step": self.step, **seen.to_json()})
         return seen
 
-    def subject(self, **settings: int) -> Subject:
+    def trained_model(self, **settings: int) -> TrainedModel:
         """What is scored and looked at; `settings` replaces any of the recipe's for evaluation."""
-        return Subject(
+        return TrainedModel(
             self.model,
             self.task,
             self.format,
-            self.recipe.split,
-            override(self.recipe.evaluation, settings),
-            self.seed,
-            self.recipe.training.num_examples,
+            split=self.recipe.split,
+            scoring=override(self.recipe.scoring, settings),
+            seed=self.seed,
+            num_examples=self.recipe.training.num_examples,
         )
 
     def prove(
@@ -118,7 +121,9 @@ class Run:
         `on_progress` is told how many of all cases have been checked.
         """
         certificate = prove(
-            copy.deepcopy(self.model).cpu(), self.task, self.format, max_minutes, on_progress
+            replace(self.trained_model(), model=copy.deepcopy(self.model).cpu()),
+            max_minutes,
+            on_progress,
         )
         certificate = replace(certificate, step=self.step)
         files.write_json(self.directory.certificate, certificate.to_json())

@@ -10,8 +10,8 @@ from typing import Any
 
 from abacist import files
 from abacist.errors import RunError
-from abacist.evaluation.scorecard import Scorecard, merged
 from abacist.runs.directory import RunDirectory
+from abacist.scoring.scorecard import Scorecard, merged
 from abacist.training import checkpoint
 
 

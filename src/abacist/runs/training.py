@@ -13,19 +13,19 @@ from typing import Any
 import torch
 
 import abacist
-from abacist import files, seeds
+from abacist import files, generators
 from abacist.configuration import to_json
 from abacist.data.split import draw_from_split
 from abacist.data.stream import Batches, Curriculum, TrainingStream
 from abacist.devices import find_device
 from abacist.errors import CheckpointError, RunError, check_between
-from abacist.evaluation.exact_match import exact_match
 from abacist.formats.format import Format
 from abacist.intervals import Proportion
 from abacist.recipes.recipe import Recipe
 from abacist.runs import embeddings
 from abacist.runs.directory import RunDirectory, read_recipe
 from abacist.runs.run import Run, build_model, build_problems, stage_task
+from abacist.scoring.exact_match import exact_match
 from abacist.tasks.problems import Problems
 from abacist.tasks.task import Task
 from abacist.training import checkpoint
@@ -213,7 +213,7 @@ def _validation(run: Run) -> Callable[[], Proportion]:
 
     def validate() -> Proportion:
         run.model.eval()
-        proportion = exact_match(run.model, run.task, run.format, problems).proportion
+        proportion = exact_match(run.trained_model(), problems).proportion
         run.model.train()
         return proportion
 
@@ -221,7 +221,7 @@ def _validation(run: Run) -> Callable[[], Proportion]:
 
 
 def _validation_problems(task: Task, recipe: Recipe, seed: int) -> Problems:
-    generator = seeds.generator(seed, "validation")
+    generator = generators.generator(seed, "validation")
     shapes = task.draw_shapes(recipe.training.validation_problems, generator)
     return draw_from_split(task, shapes, "validation", recipe.split, generator)
 

@@ -182,7 +182,7 @@ class Arithmetic:
         return self.operations[0].join(numbers[i % len(numbers)] for i in range(count))
 
     @property
-    def deed(self) -> str:
+    def claim(self) -> str:
         """What a model that is always right does."""
         count = self.config.max_operands
         if self.config.min_operands < count:

@@ -68,7 +68,7 @@ class ModularAddition:
         return f"{self.config.modulus - 1}+1"
 
     @property
-    def deed(self) -> str:
+    def claim(self) -> str:
         """What a model that is always right does."""
         return f"adds all pairs of residues modulo {self.config.modulus}"
 

@@ -91,7 +91,7 @@ class Sorting:
         return ",".join(f"{a}:{n}" for a, n in zip(LABELS, numbers, strict=False))
 
     @property
-    def deed(self) -> str:
+    def claim(self) -> str:
         """What a model that is always right does."""
         return f"sorts up to {self.config.max_numbers} non-negative integers"
 

@@ -53,7 +53,7 @@ class Task(Protocol):
         """A problem to show someone who typed something else."""
 
     @property
-    def deed(self) -> str:
+    def claim(self) -> str:
         """What a model that is always right does."""
 
 

@@ -64,11 +64,11 @@ class TrainingConfig:
     """Muon's decay of the mean gradient."""
     weight_decay: float = 0.01
     """Decoupled weight decay (arXiv 1711.05101)."""
-    average_decay: float = 0.0
+    ema_decay: float = 0.0
     """Keep a running mean of the weights with this decay a step, which is what is validated and saved; 0 keeps none."""
     clip_norm: float | None = 1.0
     """Gradients are scaled down to at most this norm; none leaves them."""
-    parts: int | None = None
+    micro_batches: int | None = None
     """Parts in which a batch is computed, their gradients added; none: as many as the processor's cache wants."""
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
     """Of matrix products and activations; weights, losses and statistics are float32."""
@@ -109,11 +109,11 @@ class TrainingConfig:
         check_between("training.beta1", self.beta1, 0, 0.9999, 0.9)
         check_between("training.beta2", self.beta2, 0, 0.999999, 0.98)
         check_between("training.momentum", self.momentum, 0, 0.9999, 0.95)
-        check_between("training.average_decay", self.average_decay, 0, 0.999999, 0.999)
+        check_between("training.ema_decay", self.ema_decay, 0, 0.999999, 0.999)
         check_between("training.progressive_weight", self.progressive_weight, 0, 1, 0.5)
         check_between("training.weight_decay", self.weight_decay, 0, 10, 0.01)
-        if self.parts is not None:
-            check_between("training.parts", self.parts, 1, self.batch_size, 2)
+        if self.micro_batches is not None:
+            check_between("training.micro_batches", self.micro_batches, 1, self.batch_size, 2)
         check_between("training.validate_every", self.validate_every, 1, 100_000_000, 250)
         check_between("training.validation_problems", self.validation_problems, 1, 10_000_000, 1000)
         if self.stop_at is not None:

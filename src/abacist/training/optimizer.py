@@ -31,7 +31,7 @@ class Optimizer:
     """
 
     def __init__(self, model: Transformer, config: TrainingConfig) -> None:
-        self.clip_norm, self.average_decay = config.clip_norm, config.average_decay
+        self.clip_norm, self.ema_decay = config.clip_norm, config.ema_decay
         matrices = _matrices(model) if config.optimizer == "muon" else []
         chosen = {id(matrix) for matrix in matrices}
         others = [parameter for parameter in model.parameters() if id(parameter) not in chosen]
@@ -68,7 +68,7 @@ class Optimizer:
                 momentum=config.momentum,
                 adjust_lr_fn="match_rms_adamw",
             )
-        self.average = self.flat.clone() if config.average_decay else None
+        self.average = self.flat.clone() if config.ema_decay else None
         self.num_averaged = 0
         self.loss_scale = LossScale() if config.precision == "float16" else None
 
@@ -92,7 +92,7 @@ class Optimizer:
         if self.average is not None:
             # The mean of few steps must not remember the weights training began with.
             self.num_averaged += 1
-            decay = min(self.average_decay, self.num_averaged / (self.num_averaged + 9))
+            decay = min(self.ema_decay, self.num_averaged / (self.num_averaged + 9))
             self.average.lerp_(self.flat, 1 - decay)
         if self.loss_scale is not None:
             self.loss_scale.succeed()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from abacist import seeds
+from abacist import generators
 from abacist.formats.annotated import AnnotatedTokens, Field
 from abacist.models.config import ModelConfig
 from abacist.models.teacher_forcing import IGNORED, teacher_forced
@@ -35,16 +35,16 @@ def training_step(
     """
     optimizer.zero_gradient()
     if model.config.dropout:
-        torch.manual_seed(seeds.generator(seed, "dropout", step).initial_seed())
-    chance = seeds.generator(seed, "offset", step) if leaves_to_chance(model.config) else None
+        torch.manual_seed(generators.generator(seed, "dropout", step).initial_seed())
+    chance = generators.generator(seed, "offset", step) if leaves_to_chance(model.config) else None
     loops = None
     if config.progressive_loss != "none":
-        loops = _loops(model.config, config, seeds.generator(seed, "loops", step))
+        loops = _loops(model.config, config, generators.generator(seed, "loops", step))
     scale = 1.0 if optimizer.loss_scale is None else optimizer.loss_scale.value
     if config.loss_on == "all":
         lines = replace(lines, target=(lines.field != Field.PADDING) & (lines.index > 0))
     total = torch.zeros((), device=model.device)
-    for part, share in _parts(model, lines, config.parts):
+    for part, share in _micro_batches(model, lines, config.micro_batches):
         with _precision(config, model.device):
             loss = _loss(model, part, config, aligned, loops, chance) * share
         (loss * scale).backward()  # type: ignore[no-untyped-call]
@@ -60,7 +60,7 @@ def _precision(config: TrainingConfig, device: torch.device) -> AbstractContextM
     return torch.autocast(device.type, getattr(torch, config.precision))
 
 
-def _parts(
+def _micro_batches(
     model: Transformer, lines: AnnotatedTokens, wanted: int | None
 ) -> list[tuple[AnnotatedTokens, float]]:
     """The batch in parts, and their shares of the loss.
@@ -116,7 +116,7 @@ def _loss(
             model,
             lines,
             equal_lengths=aligned,
-            seed=chance,
+            generator=chance,
             recurrences=recurrences,
             detached=detached,
         )

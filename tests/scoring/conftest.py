@@ -1,0 +1,37 @@
+"""A run that is right on some problems and wrong on others, trained once a session."""
+
+import pytest
+from trained_models import trained_model_of
+
+import abacist
+from abacist.runs.run import Run
+from abacist.scoring.trained_model import TrainedModel
+
+
+@pytest.fixture(scope="session")
+def half_trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Right on some sums of up to 3 digits and wrong on others."""
+    settings = {
+        "model.width": 16,
+        "model.num_heads": 2,
+        "model.mlp_width": 32,
+        "task.max_digits": 3,
+        "training.num_steps": 150,
+        "training.warmup_steps": 10,
+        "training.batch_size": 64,
+        "training.validate_every": 150,
+        "training.validation_problems": 20,
+        "training.checkpoint_every": 150,
+        "scoring.num_problems": 40,
+        "scoring.longest": 20,
+        "scoring.grid_problems": 12,
+        "scoring.budget": 600,
+    }
+    path = tmp_path_factory.mktemp("runs") / "half-trained"
+    return abacist.train("add", out=path, settings=settings, threads=1)
+
+
+@pytest.fixture
+def half_right(half_trained: Run) -> TrainedModel:
+    """The trained_model of `half_trained`."""
+    return trained_model_of(half_trained)

@@ -1,0 +1,72 @@
+"""The suite `counterexamples`: it finds what is there, and spends no more than its budget."""
+
+import pytest
+import torch
+from trained_models import ignored, random_model, trained_model_of
+
+from abacist.scoring.counterexamples import COUNTEREXAMPLES, mutated
+from abacist.tasks.config import TASKS, ArithmeticConfig, ModularAdditionConfig
+from abacist.tasks.task import build_task
+
+
+def test_the_known_failure_of_an_undertrained_model_is_found(half_trained):
+    section = COUNTEREXAMPLES.run(trained_model_of(half_trained), ignored)
+    details = section.details
+    assert details["found"] == section.errors > 0
+    assert details["smallest_margin"] < 0
+    assert details["tried"] <= details["budget"] == 600
+    (solution,) = half_trained.solve([details["problem"]])
+    assert solution.answer != str(sum(map(int, details["problem"].split("+"))))
+    assert section.failures[0].solution.correct is False
+
+
+def test_mutations_come_closer_to_a_tie_than_random_problems(certified):
+    section = COUNTEREXAMPLES.run(trained_model_of(certified, budget=6_000), ignored)
+    margins = {row.name: row.smallest_margin for row in section.rows}
+    assert section.details["found"] == 0
+    assert section.details["tried"] == 6_000
+    assert 0 < margins["mutations of the least confident"] <= margins["random problems"]
+    assert section.details["smallest_margin"] == min(margins.values())
+    assert all(row.proportion is None for row in section.rows)
+
+
+def test_a_budget_of_one_problem_is_kept():
+    section = COUNTEREXAMPLES.run(random_model(scoring={"budget": 1}), ignored)
+    assert section.details["tried"] == 1
+
+
+def test_ctrl_c_keeps_what_was_found(certified):
+    def interrupt(name, done, total):
+        raise KeyboardInterrupt
+
+    section = COUNTEREXAMPLES.run(trained_model_of(certified, budget=100), interrupt)
+    assert section.complete is False
+    assert section.details["tried"] == 25
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        TASKS["add"],
+        TASKS["add-many"],
+        TASKS["subtract"],
+        TASKS["five-operations"],
+        TASKS["sort"],
+        ModularAdditionConfig(modulus=97),
+        ArithmeticConfig(operations=("//", "%"), operand_digits=(5, 2)),
+    ],
+    ids=lambda config: config.kind,
+)
+def test_mutations_are_problems_of_the_task(config):
+    task = build_task(config)
+    generator = torch.Generator().manual_seed(0)
+    parents = task.draw(task.draw_shapes(60, generator), generator)
+    children = mutated(task, parents, 20, generator)
+    assert len(children) == 1_200
+    expressions = task.expressions(children)
+    assert task.expressions(task.parse(expressions)) == expressions
+    before = [text for text in task.expressions(parents) for _ in range(20)]
+    changed = sum(a != b for a, b in zip(before, expressions, strict=True))
+    assert changed > 600
+    if isinstance(config, ArithmeticConfig) and config.operand_digits:
+        assert bool((children.lengths_BN == torch.tensor([5, 2])).all())

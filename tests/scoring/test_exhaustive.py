@@ -1,0 +1,59 @@
+"""The suite `exhaustive`: every problem, no more and no less."""
+
+from dataclasses import replace
+
+import pytest
+from trained_models import ignored, random_model
+
+from abacist.scoring import exhaustive as module
+from abacist.scoring.exhaustive import EXHAUSTIVE
+from abacist.scoring.solving import solve
+from abacist.tasks.config import TASKS, ArithmeticConfig, ModularAdditionConfig
+from abacist.tasks.task import build_task
+
+
+def test_all_problems_are_scored_as_generation_answers_them(half_right, monkeypatch):
+    monkeypatch.setattr(module, "PROBLEMS_PER_CHUNK", 400)
+    small = replace(half_right, task=build_task(ArithmeticConfig(operand_digits=(2, 1))))
+    section = EXHAUSTIVE.run(small, ignored)
+    everything = small.task.parse([f"{a}+{b}" for a in range(10, 100) for b in range(10)])
+    solved = solve(small, everything)
+    wrong = [solution.problem for solution in solved if not solution.correct]
+    row = section.rows[0]
+    assert (row.name, row.proportion.n, row.proportion.errors) == (
+        "all problems",
+        900,
+        len(wrong),
+    )
+    assert section.errors == len(wrong) > 0
+    assert section.details["wrong"] == wrong[:1_000]
+
+
+def test_operations_and_the_test_split_have_rows_of_their_own():
+    task = ArithmeticConfig(operations=("+", "//"), max_digits=1)
+    section = EXHAUSTIVE.run(random_model(task), ignored)
+    rows = {row.name: row.proportion.n for row in section.rows}
+    assert (rows["all problems"], rows["operation +"], rows["operation //"]) == (190, 100, 90)
+    assert 0 < rows["of the test split"] < 60
+
+
+def test_all_sums_modulo_a_prime():
+    trained_model = random_model(ModularAdditionConfig(modulus=7), "residues", "index-relative")
+    section = EXHAUSTIVE.run(trained_model, ignored)
+    assert section.rows[0].proportion.n == 49
+
+
+def test_a_large_space_is_refused_with_what_to_type():
+    six = EXHAUSTIVE.obstacle(random_model(ArithmeticConfig(max_digits=6)))
+    assert "1,000,000,000,000 problems, and at most 20,000,000" in six
+    assert "Try --suite counterexamples" in six
+    three = random_model(scoring={"largest_space": 999_999})
+    assert "Type --largest-space 1000000" in EXHAUSTIVE.obstacle(three)
+    assert EXHAUSTIVE.obstacle(random_model()) is None
+
+
+@pytest.mark.parametrize("task", ["sort", "add-many"])
+def test_spaces_that_are_not_numbered_are_refused(task):
+    format = "labels" if task == "sort" else "reversed"
+    trained_model = random_model(TASKS[task], format, positions="index-relative")
+    assert "not numbered" in EXHAUSTIVE.obstacle(trained_model)

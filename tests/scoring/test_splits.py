@@ -1,0 +1,33 @@
+"""The suite `splits`: what was trained on, against what was not."""
+
+from dataclasses import replace
+
+import torch
+from trained_models import ignored
+
+from abacist.data.split import hash_problems, in_split
+from abacist.data.stream import first_problems
+from abacist.intervals import difference
+from abacist.scoring.exact_match import exact_match
+from abacist.scoring.samples import as_in_training
+from abacist.scoring.splits import SPLITS, _sample
+
+
+def test_rows_are_of_their_splits(half_right):
+    section = SPLITS.run(half_right, ignored)
+    for row, split in zip(section.rows, ("train", "validation", "test"), strict=True):
+        problems = as_in_training(half_right, 400, "splits", split)
+        assert bool(in_split(problems, split, half_right.split).all())
+        judged = exact_match(half_right, problems)
+        assert row.proportion == judged.proportion
+    train, _, test = (row.proportion for row in section.rows)
+    assert section.details["train_minus_test"] == difference(train, test).to_json()
+
+
+def test_a_fixed_training_set_is_scored_on_its_own_problems(half_right):
+    fixed = replace(half_right, num_examples=500)
+    sample = _sample(fixed, "train", 400)
+    trained = first_problems(fixed.task, fixed.split, 500, fixed.seed)
+    hashes = hash_problems(sample, ordered=True)
+    assert len(sample) == 400
+    assert bool(torch.isin(hashes, hash_problems(trained, ordered=True)).all())
