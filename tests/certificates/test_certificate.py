@@ -65,7 +65,7 @@ def test_a_planted_wrong_weight_gives_a_real_counterexample(certified, seed):
         hidden = model.blocks[0].mlp.up.weight
         row = int(torch.randint(len(hidden), (1,), generator=generator))
         hidden[row] = 20 * torch.randn(hidden.shape[1], generator=generator)
-    certificate = prove(model, certified.task, certified.format)
+    certificate = prove(TrainedModel(model, certified.task, certified.format))
     assert not certificate.certified
     assert certificate.wrong > 0
     found = certificate.counterexample
@@ -131,7 +131,7 @@ def test_a_model_that_overflows_in_float32_is_never_certified(certified):
         for part in (model.embedding, model.blocks[0].attention.output, model.blocks[0].mlp.down):
             for parameter in part.parameters():
                 parameter *= 1e37
-    certificate = prove(model, certified.task, certified.format)
+    certificate = prove(TrainedModel(model, certified.task, certified.format))
     assert not certificate.certified
     assert "rounding" in certificate.reason
 
@@ -140,7 +140,7 @@ def test_a_bias_that_outweighs_the_mask_is_never_certified(certified):
     model = copy.deepcopy(certified.model)
     with torch.no_grad():
         model.blocks[0].attention.relative[0].table[0] = 2e30
-    assert not prove(model, certified.task, certified.format).certified
+    assert not prove(TrainedModel(model, certified.task, certified.format)).certified
 
 
 @pytest.mark.parametrize("settings", [{"task.max_operands": 10}, {"model.num_layers": 5}])
@@ -149,7 +149,7 @@ def test_a_listing_far_beyond_the_time_given_is_refused_at_once(settings):
     task, format = build_problems(recipe)
     certificate = prove(TrainedModel(build_model(recipe), task, format))
     assert not certificate.certified
-    assert "more than the time given" in certificate.reason
+    assert "more than the time limit" in certificate.reason
     assert "--format running-sums" in certificate.reason
     assert "--max-minutes" in certificate.reason
 
@@ -207,7 +207,7 @@ def test_a_certified_model_makes_no_error_where_the_proof_says_so(certified):
 def test_the_certificate_is_of_the_weights_not_of_their_precision(certified):
     doubled = Transformer(certified.recipe.model, len(certified.format.vocabulary)).double()
     doubled.load_state_dict(certified.model.state_dict())
-    certificate = prove(doubled, certified.task, certified.format)
+    certificate = prove(TrainedModel(doubled, certified.task, certified.format))
     assert certificate.smallest_margin == pytest.approx(certified.prove().smallest_margin)
     assert certificate.rounding_error < 1e-10
 
@@ -227,7 +227,7 @@ def test_weights_that_are_not_finite_are_never_certified(certified, value):
     model = copy.deepcopy(certified.model)
     with torch.no_grad():
         model.head.weight[:] = value
-    certificate = prove(model, certified.task, certified.format)
+    certificate = prove(TrainedModel(model, certified.task, certified.format))
     assert not certificate.certified
     assert "not finite" in certificate.reason
 
@@ -236,7 +236,7 @@ def test_scores_so_large_that_a_mask_could_leak_are_never_certified(certified):
     model = copy.deepcopy(certified.model)
     with torch.no_grad():
         model.blocks[0].attention.query.weight *= 1e30
-    certificate = prove(model, certified.task, certified.format)
+    certificate = prove(TrainedModel(model, certified.task, certified.format))
     assert not certificate.certified
     assert "masked tokens" in certificate.reason
 

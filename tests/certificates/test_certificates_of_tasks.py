@@ -1,6 +1,6 @@
 """Certificates beyond the sum of two: differences, sums of any count, products, divisions, sorting.
 
-Most of these tests replace the model by a table of right answers, made from the listing: it is as
+Most of these tests replace the model by a table of right answers, made from the enumeration: it is as
 good as any training could make it, and one entry of it can be made wrong.
 """
 
@@ -39,16 +39,16 @@ def proof_of(recipe_name: str, settings: dict[str, object]) -> Certificate:
 
 
 class Table:
-    """Right answers by the contents of a reach, in the place of a model's logits."""
+    """Right answers by the context of a reach, in the place of a model's logits."""
 
     def __init__(self, recipe_name: str) -> None:
         self.recipe = override(find(recipe_name), TINY | FEW.get(recipe_name, {}))
         self.task, self.format = build_problems(self.recipe)
         torch.manual_seed(0)
         self.model = build_model(self.recipe).eval()
-        self.listing = certificate._listing(self.model, self.task, self.format, 1e9)
+        self.enumeration = certificate._enumeration(self.model, self.task, self.format, 1e9)
         self.right: dict[tuple[bytes, tuple[int, ...]], int] = {}
-        for part, _ in self.listing.parts():
+        for part, _ in self.enumeration.parts():
             ids, targets, _ = certificate._distinct(part)
             for row, target in zip(ids.tolist(), targets.tolist(), strict=True):
                 self.right[part[0].pattern.key, tuple(row)] = target
@@ -131,7 +131,7 @@ def test_of_the_worst_cases_one_with_a_wrong_answer_is_shown(wrong_answers, monk
     outcome = table.prove(monkeypatch)
     assert outcome.wrong == 4
     assert outcome.counterexample == (wrong if wrong_answers else None)
-    assert ("right all the same" in outcome.reason) == (not wrong_answers)
+    assert ("right nevertheless" in outcome.reason) == (not wrong_answers)
 
 
 @pytest.mark.parametrize("recipe_name", ["subtract", "add-many", "multiply", "divide", "sort"])
@@ -179,7 +179,7 @@ def test_a_window_too_narrow_for_the_task_is_refused(recipe_name, settings):
 @pytest.mark.parametrize(
     ("recipe_name", "settings", "reason"),
     [
-        ("subtract", {"model.positions": "place-relative"}, "told the place of a digit and not its row"),
+        ("subtract", {"model.positions": "place-relative"}, "knows the place of a digit but not its row"),
         ("subtract", {"format": "reversed"}, "which number is larger"),
         ("subtract", {"format": "usual"}, "Train with --format complement"),
         ("add", {"format": "usual"}, "Train with --format reversed"),
@@ -221,9 +221,9 @@ def test_what_cannot_be_proved_is_said_with_what_to_change(recipe_name, settings
 @pytest.mark.parametrize("recipe_name", RECIPES)
 def test_a_long_line_that_shows_an_unlisted_reach_is_not_passed_over(recipe_name):
     table = Table(recipe_name)
-    table.listing.patterns.pop()
+    table.enumeration.patterns.pop()
     with pytest.raises(receptive_fields.NotProvable, match="was not listed"), torch.no_grad():
-        certificate._locality_error(table.model.double(), table.listing)
+        certificate._locality_error(table.model.double(), table.enumeration)
 
 
 def test_problems_made_from_the_worst_cases_are_asked_with_every_operation(monkeypatch):
@@ -235,16 +235,16 @@ def test_problems_made_from_the_worst_cases_are_asked_with_every_operation(monke
         certificate, "solve", lambda *_: asked.extend(task.expressions(_[-1])) or []
     )
     pattern = receptive_fields.Pattern([], Coordinates(*torch.zeros(2, 1, 1)), [], [], b"")
-    contents = receptive_fields.Context(
+    context = receptive_fields.Context(
         pattern, torch.zeros(1, 1), torch.zeros(1), lambda case: ["97", "8"]
     )
     certificate._counterexample(
-        TrainedModel(build_model(recipe), task, format), [(-1.0, contents, 0)]
+        TrainedModel(build_model(recipe), task, format), [(-1.0, context, 0)]
     )
     assert asked == ["97//8", "97%8"]
 
 
 def test_logits_in_long_lines_are_those_of_the_reach_alone(table):
     with torch.no_grad():
-        assert certificate._locality_error(table.model.double(), table.listing) < 1e-11
+        assert certificate._locality_error(table.model.double(), table.enumeration) < 1e-11
     table.model.float()

@@ -1,4 +1,4 @@
-"""The listing of what a token of a sorting sees, against problems that are really written.
+"""The enumeration of what a token of a sorting sees, against problems that are really written.
 
 What a query sees is described here by coordinates alone, as the model is told them.
 """
@@ -67,8 +67,8 @@ def listed_for(most: int) -> Seen:
     return {
         (tuple(ids), target)
         for part, _ in listing_for(most).parts()
-        for contents in part
-        for ids, target in zip(contents.ids.tolist(), contents.target.tolist(), strict=True)
+        for context in part
+        for ids, target in zip(context.ids.tolist(), context.target.tolist(), strict=True)
     }
 
 
@@ -82,8 +82,8 @@ def shown_by_their_problems(most: int) -> Seen:
     for part, _ in listing_for(most).parts():
         _, _, origin = certificate._distinct(part)
         for row in origin.tolist():
-            contents, case = certificate._locate(part, row)
-            rows.add(tuple(map(int, contents.operands(case))))
+            context, case = certificate._locate(part, row)
+            rows.add(tuple(map(int, context.operands(case))))
     return seen_in(most, [list(row) for row in rows])
 
 
@@ -100,7 +100,7 @@ def test_all_sortings_of_few_short_numbers_show_nothing_that_is_not_listed(most)
 
 @pytest.mark.parametrize("most", [2, 3, 4, 9])
 def test_everything_that_is_listed_is_shown_by_the_problem_made_from_it(most):
-    """Together with the other tests: the listing holds all that can occur, and nothing else."""
+    """Together with the other tests: the enumeration holds all that can occur, and nothing else."""
     assert shown_by_their_problems(most) == listed_for(most)
 
 
@@ -140,11 +140,11 @@ def test_the_neighbourhoods_are_those_counted_by_hand(most):
 
 
 def test_longer_and_more_numbers_show_no_further_pattern():
-    listing = listing_for(52)
-    known = {pattern.key for pattern in listing.patterns}
+    enumeration = listing_for(52)
+    known = {pattern.key for pattern in enumeration.patterns}
     assert len(known) == 10
     model = build_model(recipe(52))
-    for ids, skeletons in listing.long_lines():
+    for ids, skeletons in enumeration.long_lines():
         visibility = receptive_fields.visibility_in(model, skeletons[0].line)
         assert ids.shape[1] > 100
         for skeleton in skeletons[::40]:

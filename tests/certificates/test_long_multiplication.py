@@ -1,4 +1,4 @@
-"""The listing of what a cell of a long multiplication sees, against problems that are really written.
+"""The enumeration of what a cell of a long multiplication sees, against problems that are really written.
 
 What a query sees is described here by coordinates alone, as the model is told them.
 """
@@ -54,7 +54,7 @@ def seen_in(problems: Problems) -> Iterator[tuple[Look, Tensor]]:
     visibility = receptive_fields.visibility_in(MODEL, lines[:1])
     assert lines.row is not None
     for target in lines.target[0].nonzero()[:, 0].tolist():
-        tokens = receptive_fields.reach(visibility, target - 1)
+        tokens = receptive_fields.receptive_field(visibility, target - 1)
         at = Coordinates(torch.tensor([tokens]), lines.place[:1, tokens], lines.row[:1, tokens])
         yield look(at), lines.ids[:, [*tokens, target]].long()
 
@@ -64,19 +64,19 @@ def seen_in_all(shapes: list[Problems]) -> Seen:
 
 
 @pytest.fixture(scope="module")
-def listing() -> LongMultiplicationEnumeration:
+def enumeration() -> LongMultiplicationEnumeration:
     assert isinstance(TASK, Arithmetic)
     assert isinstance(FORMAT, LongMultiplicationFormat)
     return LongMultiplicationEnumeration(MODEL, TASK, FORMAT)
 
 
 @pytest.fixture(scope="module")
-def listed(listing: LongMultiplicationEnumeration) -> Seen:
+def listed(enumeration: LongMultiplicationEnumeration) -> Seen:
     return each_once(
         [
-            (look(contents.pattern.coordinates), torch.cat([contents.ids, contents.target[:, None]], 1))
-            for part, _ in listing.parts()
-            for contents in part
+            (look(context.pattern.coordinates), torch.cat([context.ids, context.target[:, None]], 1))
+            for part, _ in enumeration.parts()
+            for context in part
         ]
     )  # fmt: skip
 
@@ -88,8 +88,8 @@ def drawn(lengths: tuple[int, int], count: int, seed: int = 0) -> Problems:
 
 def assert_holds(whole: Seen, part: Seen) -> None:
     assert set(part) <= set(whole)
-    for seen, contents in part.items():
-        assert bool(torch.isin(contents, whole[seen]).all()), seen
+    for seen, context in part.items():
+        assert bool(torch.isin(context, whole[seen]).all()), seen
 
 
 def test_all_products_of_two_digits_show_every_pattern_and_nothing_that_is_not_listed(listed):
@@ -122,14 +122,14 @@ def test_longer_numbers_show_no_further_pattern(listed):
         assert {seen for seen, _ in seen_in(drawn(lengths, 1))} <= set(listed)
 
 
-def test_everything_that_is_listed_is_shown_by_the_problem_made_from_it(listing, listed):
-    """Together with the tests above: the listing holds all that can occur, and nothing else."""
+def test_everything_that_is_listed_is_shown_by_the_problem_made_from_it(enumeration, listed):
+    """Together with the tests above: the enumeration holds all that can occur, and nothing else."""
     by_shape: dict[tuple[int, int], set[tuple[str, str]]] = {}
-    for part, _ in listing.parts():
+    for part, _ in enumeration.parts():
         _, _, origin = certificate._distinct(part)
         for row in origin.tolist():
-            contents, case = certificate._locate(part, row)
-            first, second = contents.operands(case)
+            context, case = certificate._locate(part, row)
+            first, second = context.operands(case)
             by_shape.setdefault((len(first), len(second)), set()).add((first, second))
     shapes = [
         Problems.from_texts([list(row) for row in rows], ["*"] * len(rows))
@@ -164,7 +164,7 @@ def test_the_neighbourhoods_are_those_counted_by_hand(listed):
 
 @pytest.mark.parametrize("sampling", ["lengths", "nines"])
 def test_a_carry_is_at_most_the_multipliers_digit_and_less_in_the_first_row(sampling):
-    """The invariants that contents are left out by, in lines that are really written."""
+    """The invariants that context are left out by, in lines that are really written."""
     task = Arithmetic(ArithmeticConfig(operations=("*",), max_digits=9, sampling=sampling))
     assert isinstance(FORMAT, LongMultiplicationFormat)
     largest_seen = 0

@@ -1,4 +1,4 @@
-"""The listing of what the rows of a division see, against problems that are really written.
+"""The enumeration of what the rows of a division see, against problems that are really written.
 
 What a query sees is described here by coordinates alone, as the model is told them.
 """
@@ -87,27 +87,27 @@ def seen_in_all(operands: list[list[str]], operations: tuple[str, ...] = ("//", 
 
 
 @pytest.fixture(scope="module")
-def listing() -> NonRestoringDivisionEnumeration:
+def enumeration() -> NonRestoringDivisionEnumeration:
     assert isinstance(TASK, Arithmetic)
     assert isinstance(FORMAT, NonRestoringDivisionFormat)
     return NonRestoringDivisionEnumeration(MODEL, TASK, FORMAT)
 
 
-def rows_of(contents: receptive_fields.Context) -> Tensor:
-    at = contents.pattern.coordinates
+def rows_of(context: receptive_fields.Context) -> Tensor:
+    at = context.pattern.coordinates
     assert at.row is not None
     assert at.step is not None
-    count = len(contents.target)
+    count = len(context.target)
     differences = [
         torch.where(c >= 0, c - c[:, -1:], -FAR).long().expand(count, -1)
         for c in (at.place, at.row, at.step)
     ]
-    return coded(contents.ids, differences, contents.target)
+    return coded(context.ids, differences, context.target)
 
 
 @pytest.fixture(scope="module")
-def listed(listing: NonRestoringDivisionEnumeration) -> Seen:
-    return each_once([rows_of(contents) for part, _ in listing.parts() for contents in part])
+def listed(enumeration: NonRestoringDivisionEnumeration) -> Seen:
+    return each_once([rows_of(context) for part, _ in enumeration.parts() for context in part])
 
 
 def drawn(lengths: tuple[int, int], count: int, seed: int, operation: str = "//") -> Problems:
@@ -161,17 +161,17 @@ def test_longer_numbers_show_no_further_pattern(listed):
         assert looks(found) <= looks(listed)
 
 
-def test_what_is_listed_is_shown_by_the_problem_made_from_it(listing):
+def test_what_is_listed_is_shown_by_the_problem_made_from_it(enumeration):
     """Some of each kind of row and column; docs/log.md tells of all."""
     chance = torch.Generator().manual_seed(0)
-    for part, _ in listing.parts():
-        for contents in part:
-            cases = torch.randint(len(contents.target), (30,), generator=chance).tolist()
-            found = seen_in_all([contents.operands(case) for case in cases])
-            assert each_once([rows_of(contents)[cases]]) <= found
+    for part, _ in enumeration.parts():
+        for context in part:
+            cases = torch.randint(len(context.target), (30,), generator=chance).tolist()
+            found = seen_in_all([context.operands(case) for case in cases])
+            assert each_once([rows_of(context)[cases]]) <= found
 
 
-def test_the_neighbourhoods_are_those_counted_by_hand(listing, listed):
+def test_the_neighbourhoods_are_those_counted_by_hand(enumeration, listed):
     """By the kind of row and of column; what adds is counted by what subtracts."""
     # Digits i of the rows y and z, z = y - t with t = b + borrow from 0 to 10. The mark on y tells
     # whether y + b + another borrow reaches 10, which both is possible where y + t is 9 or 10.
@@ -211,7 +211,7 @@ def test_the_neighbourhoods_are_those_counted_by_hand(listing, listed):
     )
     highest_in_a_step = 2 * 2 * highest_of_divisors_of_three_digits() + 2 * 55
     assert by_hand + highest_in_a_step == len(listed) == 269_796
-    assert len(listing.patterns) == 18
+    assert len(enumeration.patterns) == 18
 
 
 def highest_of_divisors_of_three_digits() -> int:

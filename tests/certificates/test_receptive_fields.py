@@ -1,4 +1,4 @@
-"""The listing of what a reach can contain, against problems that are really written out.
+"""The enumeration of what a reach can contain, against problems that are really written out.
 
 Which token belongs to which number is worked out here once more, from whole lines.
 """
@@ -23,22 +23,24 @@ from abacist.tasks.task import Task
 
 
 @dataclass
-class Listed:
+class Enumerated:
     """One way of writing, and everything listed for it."""
 
     task: Task
     format: Format
     model: Transformer
-    sheet: calculation_layout.CalculationLayout
+    layout: calculation_layout.CalculationLayout
     groups: list[list[column_addition.Choices]]
 
     @staticmethod
-    def of(recipe_name: str, settings: dict[str, object]) -> "Listed":
+    def of(recipe_name: str, settings: dict[str, object]) -> "Enumerated":
         recipe = override(find(recipe_name), {"model.width": 8, "model.mlp_width": 8} | settings)
         task, format = build_problems(recipe)
         model = build_model(recipe)
-        sheet = calculation_layout.find_layout(task, format, recipe.model)
-        return Listed(task, format, model, sheet, column_addition.listings(model, sheet, 1e9))
+        layout = calculation_layout.find_layout(task, format, recipe.model)
+        return Enumerated(
+            task, format, model, layout, column_addition.enumerate_choices(model, layout, 1e9)
+        )
 
     def neighbourhoods(self) -> dict[bytes, Tensor]:
         """By pattern: every content with the right next token behind it, each once."""
@@ -46,7 +48,7 @@ class Listed:
         for group in self.groups:
             parts = [
                 torch.cat([ids, target.unsqueeze(1)], dim=1)
-                for part, _ in column_addition.contents(group, self.sheet.rule)
+                for part, _ in column_addition.contexts(group, self.layout.rule)
                 for ids, target, _ in [certificate._distinct(part)]
                 if len(ids)
             ]
@@ -125,15 +127,15 @@ CASES = {
 
 
 @pytest.fixture(scope="module", params=CASES.values(), ids=CASES.keys())
-def listed(request: pytest.FixtureRequest) -> Listed:
-    return Listed.of(*request.param)
+def listed(request: pytest.FixtureRequest) -> Enumerated:
+    return Enumerated.of(*request.param)
 
 
 def numbers_up_to(digits: int) -> list[str]:
     return [str(number) for number in range(10**digits)]
 
 
-def real_problems(listed: Listed) -> list[list[str]]:
+def real_problems(listed: Enumerated) -> list[list[str]]:
     """Every problem of short numbers, and random ones of longer numbers and more operands."""
     chance = torch.Generator().manual_seed(7)
 
@@ -151,37 +153,37 @@ def real_problems(listed: Listed) -> list[list[str]]:
     return short + [[random_number() for _ in range(n)] for n in counts for _ in range(number)]
 
 
-def test_what_real_problems_show_is_listed_and_they_show_every_pattern(listed: Listed) -> None:
+def test_what_real_problems_show_is_listed_and_they_show_every_pattern(listed: Enumerated) -> None:
     known = {key: set(map(tuple, rows.tolist())) for key, rows in listed.neighbourhoods().items()}
     seen = listed.seen_in(real_problems(listed))
     assert set(seen) == set(known)
-    for key, contents in seen.items():
-        assert contents <= known[key]
+    for key, context in seen.items():
+        assert context <= known[key]
 
 
-def test_everything_that_is_listed_is_shown_by_the_problem_made_from_it(listed: Listed) -> None:
+def test_everything_that_is_listed_is_shown_by_the_problem_made_from_it(listed: Enumerated) -> None:
     """Some of every pattern: completed to a whole problem, it stands in that problem's line."""
     chance = torch.Generator().manual_seed(3)
     for group in listed.groups:
-        for part, _ in column_addition.contents(group, listed.sheet.rule):
-            for listing in part:
-                if not len(listing.target):
+        for part, _ in column_addition.contexts(group, listed.layout.rule):
+            for enumeration in part:
+                if not len(enumeration.target):
                     continue
-                key = listing.pattern.key
-                for row in torch.randint(len(listing.target), (5,), generator=chance).tolist():
-                    operands = listing.operands(row)
-                    content = (*listing.ids[row].tolist(), int(listing.target[row]))
+                key = enumeration.pattern.key
+                for row in torch.randint(len(enumeration.target), (5,), generator=chance).tolist():
+                    operands = enumeration.operands(row)
+                    content = (*enumeration.ids[row].tolist(), int(enumeration.target[row]))
                     assert content in listed.seen_in([operands]).get(key, set()), operands
 
 
 def test_one_layer_of_sums_has_the_neighbourhoods_counted_by_hand() -> None:
-    listed = Listed.of("add", {})
+    listed = Enumerated.of("add", {})
     assert sum(map(len, listed.neighbourhoods().values())) == 24_518
 
 
 def test_two_layers_of_sums_have_the_neighbourhoods_counted_by_hand() -> None:
     """Two layers of window (0, 1): through b in the next column, a digit also sees a two columns on."""
-    listed = Listed.of("add", {"model.num_layers": 2})
+    listed = Enumerated.of("add", {"model.num_layers": 2})
     at_equals = (100 + 10) * 10
     both_go_on = (1000 + 90) * 100 * 2
     others = 2 * 100 * (10 + 9) + 2 * 100 * 2 + (10 * 10 + 9 * 9) + 2 * 9 * 2 + 1
@@ -191,7 +193,7 @@ def test_two_layers_of_sums_have_the_neighbourhoods_counted_by_hand() -> None:
 
 def test_differences_have_the_neighbourhoods_of_sums() -> None:
     """The borrow takes the place of the carry, and a sign that of a last digit 1."""
-    listed = Listed.of("subtract", {})
+    listed = Enumerated.of("subtract", {})
     assert sum(map(len, listed.neighbourhoods().values())) == 24_518
 
 
@@ -202,7 +204,7 @@ def test_running_sums_have_the_neighbourhoods_counted_by_hand() -> None:
     or a row, which stands behind: twice again. Before a row's first digit stands `=`, `;` below
     `=`, or `;` below `;`.
     """
-    listed = Listed.of("add-many", {})
+    listed = Enumerated.of("add-many", {})
     within_a_sum = 24_518 - 100
     number_above_has_ended = 2 * 100 + 2 * 9 + 1
     before_the_first_digit = 3 * 10 * 10
@@ -211,21 +213,27 @@ def test_running_sums_have_the_neighbourhoods_counted_by_hand() -> None:
 
 
 def test_three_operands_are_listed_in_parts_that_fit_and_do_not_overlap() -> None:
-    listed = Listed.of("add", {"task.min_operands": 3, "task.max_operands": 3})
+    listed = Enumerated.of("add", {"task.min_operands": 3, "task.max_operands": 3})
     largest = max(listed.groups, key=lambda group: sum(c.num_cases for c in group))
-    parts = column_addition.contents(largest, listed.sheet.rule)
+    parts = column_addition.contexts(largest, listed.layout.rule)
     first, second = next(parts)[0], next(parts)[0]
     for part in (first, second):
-        assert 0 < sum(len(listing.target) for listing in part) <= column_addition._CASES_AT_ONCE
+        assert (
+            0
+            < sum(len(enumeration.target) for enumeration in part)
+            <= column_addition._CASES_AT_ONCE
+        )
     rows = [
-        set(map(tuple, listing.ids[:1000].tolist())) for part in (first, second) for listing in part
+        set(map(tuple, enumeration.ids[:1000].tolist()))
+        for part in (first, second)
+        for enumeration in part
     ]
     assert not rows[0] & rows[-1]
 
 
 def test_a_token_beyond_the_calculation_cannot_be_listed() -> None:
-    listed = Listed.of("add-many", {})
-    calculation = next(iter(listed.sheet.calculations(3, 2)))
+    listed = Enumerated.of("add-many", {})
+    calculation = next(iter(listed.layout.calculations(3, 2)))
     strangers = [receptive_fields.STRANGER if n >= 0 else n for n in calculation.numbers]
     calculation = replace(calculation, numbers=strangers)
     with pytest.raises(receptive_fields.NotProvable, match="sees more than the calculation"):

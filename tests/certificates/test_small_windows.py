@@ -50,8 +50,8 @@ def test_the_same_contents_of_a_window_are_never_followed_by_two_tokens(name: st
     recipe = recipes.find(name)
     followed: dict[tuple[object, ...], int] = {}
     for lengths in ((1, 1), (2, 1), (1, 2), (3, 2), (2, 3), (5, 3), (6, 6), (12, 5)):
-        for contents, token in seen(recipe, lines_of(recipe, lengths, 12)):
-            assert followed.setdefault(contents, token) == token
+        for context, token in seen(recipe, lines_of(recipe, lengths, 12)):
+            assert followed.setdefault(context, token) == token
     assert len(followed) > 1_000
 
 
@@ -60,7 +60,7 @@ def test_a_window_holds_no_more_tokens_in_longer_problems(name: str) -> None:
     recipe = recipes.find(name)
     assert recipe.model.num_layers == recipe.model.recurrences == 1
     most = [
-        max(len(contents) for contents, _ in seen(recipe, lines_of(recipe, lengths, 4)))
+        max(len(context) for context, _ in seen(recipe, lines_of(recipe, lengths, 4)))
         for lengths in ((4, 3), (9, 5))
     ]
     assert most == [6, 6]

@@ -149,7 +149,7 @@ def test_prove_is_given_up_where_it_would_take_longer_than_asked_for(run, certif
     monkeypatch.setattr("abacist.certificates.certificate._MOST_PER_SECOND", 1)
     code, out, _ = run("prove", str(certified.path), "--max-minutes", "1")
     assert code == 1
-    assert "more than the time given" in out
+    assert "more than the time limit" in out
     code, _, err = run("prove", str(certified.path), "--max-minutes", "0")
     assert code == 2
     assert "whole number from 1 up" in _one_line(err)

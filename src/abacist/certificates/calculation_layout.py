@@ -1,13 +1,13 @@
-"""Where a calculation stands in a line: the numbers given to it and the one it writes.
+"""Where a calculation stands in a line: its operands and the result that is written.
 
-A certificate lists what can stand in a model's reach. For that it must know of each token which
-digit of which number it holds, and by which rule the digits that are written follow from those
-given. A *sheet* tells this of a task and a format; a *calculation* is the place of one in a line, of
-which only the lengths of the numbers matter.
+A certificate enumerates the contexts of a model's receptive fields. To do so it must know which digit
+of which number each token holds, and by which rule the digits of the result follow from those of the
+operands. A *layout* says this for a task and a format. A *calculation* is one calculation in one
+line, described by the lengths of its numbers.
 
-The sums and differences of the plain format are one calculation a line. A line of running sums is
-one addition after the other; each is a calculation of its own, from the sum before and one operand,
-so what holds for one of them, wherever in a line it stands, holds for a sum of any count.
+A line of the plain format holds one calculation. A line of running sums holds one addition after the
+other, each from the previous sum and one operand. What holds for one such addition, wherever it
+stands in its line, holds for sums of any number of operands.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,34 +31,34 @@ from abacist.tasks.problems import Numbers, Problems, Shapes
 from abacist.tasks.task import Task
 
 RESULT = -2
-"""The number that is written."""
+"""The role of the digits of the result."""
 
 
 @dataclass(frozen=True)
 class Calculation:
-    """One calculation in one line, whose digits do not matter."""
+    """One calculation in one line. Its digits do not matter, only the lengths of its numbers."""
 
     line: AnnotatedTokens
-    """(1, T)"""
+    """The line, (1, T)."""
     numbers: list[int]
-    """Of every token which number it is a digit of: 0, 1, … of those given, or RESULT, SYMBOL, STRANGER."""
+    """For each token the number it is a digit of: operand 0, 1 …, or RESULT, SYMBOL, STRANGER."""
     columns: list[int]
-    """Of every token its column in that number; 0 for the symbol before the first column of the result."""
+    """For each token its column in that number; 0 for the symbol before the first column of the result."""
     lengths: tuple[int, ...]
-    """Digits of each given number."""
+    """Number of digits of each operand."""
     terminator: int
-    """The token behind the result."""
+    """The token after the result."""
     sign: int | None = None
-    """The token that a state left over is written as; None where it is written as digits."""
+    """The token that stands for a state left over; None if that is written as digits."""
     zeros_between: int = 0
-    """The line is of a problem with so many operands 0 behind the first given number …"""
-    ones_behind: int = 0
-    """… and so many operands 1 at the end."""
+    """Number of operands 0 that the problem has after the first operand of the calculation …"""
+    ones_after: int = 0
+    """… and number of operands 1 at its end."""
     remedy: ClassVar[str] = "--model.positions place-row-relative --model.num_layers 1"
 
     @property
     def queries(self) -> list[int]:
-        """The tokens behind which something of the result, or its terminator, has to be written."""
+        """Positions after which a token of the result, or its terminator, has to be written."""
         columns = self.line.ids.shape[1]
         return [
             token
@@ -67,48 +67,47 @@ class Calculation:
             or (self.numbers[token] == SYMBOL and self.columns[token] == ANCHOR)
         ]
 
-    def operands(self, given: list[str]) -> list[str]:
-        """The operands of a problem in whose line these numbers are given."""
-        first, *others = given
-        return [first, *["0"] * self.zeros_between, *others, *["1"] * self.ones_behind]
+    def operands(self, numbers: list[str]) -> list[str]:
+        """Return the operands of a problem whose line contains the calculation with these numbers."""
+        first, *others = numbers
+        return [first, *["0"] * self.zeros_between, *others, *["1"] * self.ones_after]
 
 
 class CalculationLayout(Protocol):
-    """What a certificate must know of a task in a format."""
+    """What a certificate must know about a task in a format."""
 
     rule: ColumnRule
     claim: str
-    """What a model that is right in every reach does."""
+    """What a model does that is right in every context."""
 
     def counts(self) -> range:
-        """How many numbers can be given to one calculation."""
+        """Return how many operands one calculation can have."""
 
     def calculations(self, longest: int, result: int) -> Iterator[Calculation]:
-        """Every calculation whose given numbers have up to `longest` digits, in every kind of place.
+        """Yield every calculation whose operands have up to `longest` digits, in every kind of position.
 
-        The result goes on for `result` columns above the longest of them, where it can go on at all.
+        The result extends `result` columns above the longest operand, if it can be that long.
         """
 
     def long_calculations(self) -> Iterable[Calculation]:
-        """A few calculations of long numbers, to compare with what short ones show."""
+        """Yield a few calculations of long numbers, to compare with what short ones show."""
 
 
 def find_layout(task: Task, format: Format, model: ModelConfig) -> CalculationLayout:
-    """The sheet of a task in a format, for such a model; raises `NotProvable` where there is none."""
+    """Return the layout of a task in a format for such a model. Raises `NotProvable` if there is none."""
     rule = task.column_rule() if isinstance(task, Arithmetic) else None
     if rule is None or not isinstance(task, Arithmetic):
         raise NotProvable(
-            "a certificate is there for sums and differences, for products in the format "
+            "so far there are certificates for sums and differences, for products in the format "
             "long-multiplication, for divisions in the format non-restoring-division, and for "
-            "sorting in the format insertion-sort, so far; "
-            f"this model {task.claim}."
+            f"sorting in the format insertion-sort; this model {task.claim}."
         )
     if isinstance(format, RunningSumsFormat):
-        reach = receptive_field_over(model, "row")
-        if reach is None or reach[0] > 2 or reach[1] > 0:
+        extent = receptive_field_over(model, "row")
+        if extent is None or extent[0] > 2 or extent[1] > 0:
             raise NotProvable(
-                "in running sums a token must see no more than the two rows above its own, and "
-                "through all layers this model sees more. "
+                "in running sums a token must see no more than the two rows above its own, but "
+                "through all its layers this model sees more. "
                 "Train with --model.positions place-row-relative --model.num_layers 1."
             )
         return _RunningSums(format, rule)
@@ -116,9 +115,8 @@ def find_layout(task: Task, format: Format, model: ModelConfig) -> CalculationLa
         raise NotProvable(_OTHER_FORMAT)
     if task.operations == ("-",) and not any(s.coordinate == "row" for s in model.positions):
         raise NotProvable(
-            "this model is told the place of a digit and not its row, so that it cannot tell a "
-            "number from the one that is subtracted. "
-            "Train with --model.positions place-row-relative."
+            "this model knows the place of a digit but not its row, so it cannot tell the two "
+            "operands of a difference apart. Train with --model.positions place-row-relative."
         )
     start = format.config.start_token
     if rule.left_over == "digits" and format.config == PlainFormatConfig(start_token=start):
@@ -132,19 +130,19 @@ def find_layout(task: Task, format: Format, model: ModelConfig) -> CalculationLa
 
 
 _OTHER_FORMAT = (
-    "a certificate is there for sums in the formats reversed and running-sums so far. "
+    "so far there are certificates for sums in the formats reversed and running-sums only. "
     "Train with --format reversed."
 )
 _OTHER_SIGN = (
-    "a certificate is there for differences in the complement format only: otherwise the first digit "
-    "written depends on which number is larger, and so on digits arbitrarily far away. "
+    "there are certificates for differences in the complement format only: in other formats the "
+    "first digit depends on which operand is larger, and so on digits arbitrarily far away. "
     "Train with --format complement."
 )
 
 
 @dataclass
 class _Plain:
-    """One calculation a line: all operands, and the answer."""
+    """Lines that hold one calculation: all operands, and the answer."""
 
     task: Arithmetic
     format: PlainFormat
@@ -191,7 +189,7 @@ class _Plain:
 
 @dataclass
 class _RunningSums:
-    """One addition after the other: the sum before and one operand, for each row."""
+    """Lines that hold one addition after the other, each of the previous sum and one operand."""
 
     format: RunningSumsFormat
     rule: ColumnRule
@@ -201,24 +199,24 @@ class _RunningSums:
         return range(2, 3)
 
     def calculations(self, longest: int, result: int) -> Iterator[Calculation]:
-        # The first addition stands behind `=`, the second behind `;` but below a row that stands
-        # behind `=`, and all others behind `;` and below such rows.
-        for number, ones_behind in product((1, 2, 3), (0, 1)):
+        # The first addition follows `=`; the second follows `;` below a row that follows `=`; all
+        # others follow `;` below a row that follows `;`.
+        for number, ones_after in product((1, 2, 3), (0, 1)):
             for lengths in product(range(1, longest + 1), repeat=2):
-                yield self._calculation(number, lengths, max(lengths) + result, ones_behind)
+                yield self._calculation(number, lengths, max(lengths) + result, ones_after)
 
     def long_calculations(self) -> Iterable[Calculation]:
-        for number, ones_behind in ((1, 0), (4, 6), (9, 0), (9, 1)):
+        for number, ones_after in ((1, 0), (4, 6), (9, 0), (9, 1)):
             for lengths in ((60, 60), (60, 35), (12, 57), (9, 4)):
-                yield self._calculation(number, lengths, max(lengths) + 1, ones_behind)
+                yield self._calculation(number, lengths, max(lengths) + 1, ones_after)
 
     def _calculation(
-        self, number: int, lengths: tuple[int, ...], result: int, ones_behind: int
+        self, number: int, lengths: tuple[int, ...], result: int, ones_after: int
     ) -> Calculation:
-        """The addition of that number, counted from 1, whose result is the last thing in the line."""
+        """Return the addition of that number, starting at 1, whose result ends the line."""
         format = self.format
         before, added = lengths
-        operands = [before] + [1] * (number - 1) + [added] + [1] * ones_behind
+        operands = [before] + [1] * (number - 1) + [added] + [1] * ones_after
         sums = [before] * (number - 1) + [result]
         start = [] if format.start_id is None else [format.start_id]
         ids = [*start, *_joined(operands, format.operator_id), format.equals_id]
@@ -228,14 +226,14 @@ class _RunningSums:
         own = 2 * number + 1
         numbers, columns = [], []
         for row, place in zip(line.row[0].tolist(), line.place[0].tolist(), strict=True):
-            here = {own - 2: 0, own - 1: 1, own: RESULT}.get(row, STRANGER)
-            if row == EVERYWHERE or (here != STRANGER and place in (ANCHOR, EVERYWHERE)):
-                here = SYMBOL
-            numbers.append(here)
-            # The symbol before the row above is not where this result begins.
+            role = {own - 2: 0, own - 1: 1, own: RESULT}.get(row, STRANGER)
+            if row == EVERYWHERE or (role != STRANGER and place in (ANCHOR, EVERYWHERE)):
+                role = SYMBOL
+            numbers.append(role)
+            # The symbol before the row above is not the one after which this result begins.
             columns.append(place if place > 0 or row == own else EVERYWHERE)
         numbers[-1] = STRANGER
-        terminator = format.separator_id if ones_behind else format.end_id
+        terminator = format.separator_id if ones_after else format.end_id
         return Calculation(
             line,
             numbers,
@@ -243,12 +241,12 @@ class _RunningSums:
             lengths,
             terminator,
             zeros_between=number - 1,
-            ones_behind=ones_behind,
+            ones_after=ones_after,
         )
 
 
 def _joined(lengths: list[int], symbol: int) -> list[int]:
-    """Numbers of so many ones, with a symbol between them."""
+    """Return numbers made of ones, of these lengths, with a symbol between them."""
     ids: list[int] = []
     for length in lengths:
         ids += [*([symbol] if ids else []), *[1] * length]

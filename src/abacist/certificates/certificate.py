@@ -2,17 +2,17 @@
 
 The argument, in full in `docs/certificate.md`:
 
-1. A logit depends on the tokens in its *reach* only: the tokens it sees in the last layer, those
-   these see in the layer below, and so on. `reaches.reach` follows the model's own visibility masks.
-2. Where attention is windowed, a reach holds a few columns (and rows), and how it looks depends
-   only on which numbers have ended nearby, not on where in the number it stands. So short
-   numbers show every *pattern* of reach there is.
-3. What a reach can contain follows from how the answer is worked out: from column to column, which
-   the task's column rule tells (`columns`), in rows of cells (`cells`), in rows that take a divisor
-   away (`rows`), or by comparing digits (`insertions`). All of it is listed, and the model's next
-   token is compared with the right one in each case.
-4. If none is wrong, then every token to be written in every problem is predicted rightly after a
-   right prefix; by induction from token to token the model writes every answer rightly.
+1. A logit depends only on the tokens in its *receptive field*: the tokens it sees in the last layer,
+   the tokens these see in the layer below, and so on. `receptive_fields.receptive_field` follows the
+   model's own visibility masks.
+2. With windowed attention a receptive field holds a few columns (and rows). Its *pattern* depends
+   on which numbers have ended nearby, but not on where in the number it stands. So short numbers
+   show every pattern there is.
+3. Which *contexts* a pattern can hold follows from the algorithm that the format writes down:
+   `column_addition`, `long_multiplication`, `non_restoring_division` or `insertion_sort`. All of them
+   are enumerated, and in each the model's next token is compared with the right one.
+4. If none is wrong, the model writes every token of every answer rightly after a right prefix; by
+   induction from token to token it writes every answer rightly.
 """
 
 import time
@@ -54,15 +54,15 @@ from abacist.tasks.task import Task
 
 _ROWS_PER_PASS = 50_000
 MAX_MINUTES = 60.0
-"""A longer check is given up, unless told otherwise."""
+"""Default limit: a check that would take longer is given up."""
 _MOST_PER_SECOND = 1_000_000
-"""Cases that no model is checked faster than: beyond, a listing is refused before it begins."""
+"""No model is checked faster than this; an enumeration that would need it is refused at once."""
 _SECONDS_TO_JUDGE_BY = 5.0
 _MOST_COMPLETED = 10
-"""Wrong neighbourhoods that are made into problems; where work is written down, an answer may be right all the same."""
+"""Number of wrong neighbourhoods from which problems are made; an answer can be right in spite of wrong work."""
 
 OnProgress = Callable[[int, int], None]
-"""Told how many of all cases have been checked."""
+"""Called with the number of cases checked so far and the number of all cases."""
 
 
 @dataclass(frozen=True)
@@ -73,22 +73,22 @@ class Certificate:
     reason: str
     """What was proved, or why nothing was."""
     patterns: int = 0
-    """Different shapes a reach can have."""
+    """Number of different patterns of receptive fields."""
     neighbourhoods: int = 0
-    """Different contents of a reach, over all patterns."""
+    """Number of different contexts, over all patterns."""
     wrong: int = 0
-    """Neighbourhoods after which the model's next token is not the right one."""
+    """Number of neighbourhoods after which the model's next token is not the right one."""
     smallest_margin: float | None = None
     """Right logit minus the best wrong one, in the worst neighbourhood, in float64."""
     rounding_error: float | None = None
     """Largest difference between float32 and float64 logits, over all neighbourhoods and kernels."""
     locality_error: float | None = None
-    """Largest difference between a logit in a long line and the logit of its reach alone, in float64."""
+    """Largest difference between a logit in a long line and in its receptive field alone, in float64."""
     counterexample: Solution | None = None
     """A full problem that the model gets wrong, made from the worst neighbourhood."""
     seconds: float = 0.0
     step: int | None = None
-    """The training step of the checkpoint it speaks of; None where the model is of no run."""
+    """Training step of the checkpoint that was checked; None for a model that belongs to no run."""
 
     def to_json(self) -> dict[str, object]:
         data = asdict(self)
@@ -102,9 +102,11 @@ def prove(
     max_minutes: float = MAX_MINUTES,
     on_progress: OnProgress = lambda done, total: None,
 ) -> Certificate:
-    """Check every neighbourhood of a trained model: a proof, a counterexample, or why neither.
+    """Check every neighbourhood of a trained model.
 
-    A check that would take more than `max_minutes` is given up as soon as that is known.
+    Returns a certificate, which holds the claim that is proved, or a counterexample, or the reason
+    why there is neither. A check that would take more than `max_minutes` is given up as soon as
+    that is known.
     """
     try:
         return _prove(trained_model, 60 * max_minutes, on_progress)
@@ -118,38 +120,40 @@ def _prove(trained_model: TrainedModel, max_seconds: float, on_progress: OnProgr
     _check_model(model)
     exact = _double_copy(model)
     _check_scores(exact)
-    listing = _listing(exact, task, format, max_seconds * _MOST_PER_SECOND)
-    total = listing.num_cases
+    enumeration = _enumeration(exact, task, format, max_seconds * _MOST_PER_SECOND)
+    total = enumeration.num_cases
     tally = _Tally(model, exact)
     done, first = 0, time.perf_counter()
-    for part, num_cases in listing.parts():
+    for part, num_cases in enumeration.parts():
         tally.check(part)
         done += num_cases
         on_progress(done, total)
         spent = time.perf_counter() - first
         if spent > _SECONDS_TO_JUDGE_BY and spent * total > max_seconds * done:
             raise too_many(total, hours=spent * total / done / 3600)
-    locality = _locality_error(exact, listing)
+    locality = _locality_error(exact, enumeration)
     counterexample = _counterexample(trained_model, tally.lowest) if tally.wrong else None
     smallest, rounding = tally.smallest_margin, tally.rounding_error
     certified = tally.wrong == 0 and smallest > 2 * rounding and locality <= 1e-9
     if certified:
-        reason = listing.claim
+        reason = enumeration.claim
     elif tally.wrong:
         reason = f"{tally.wrong:,} of {tally.cases:,} neighbourhoods are followed by a wrong token."
         if counterexample is None:
-            reason += " The answers of problems made from the worst of them are right all the same."
+            reason += " The answers of problems made from the worst of them are right nevertheless."
     elif not smallest > 2 * rounding:
         reason = (
             f"no neighbourhood is wrong, but the smallest margin, {smallest:.2g}, is not above "
             f"twice the rounding error of float32, {rounding:.2g}."
         )
     else:
-        reason = f"logits differ by {locality:.2g} between a long line and the reach alone."
+        reason = (
+            f"logits differ by {locality:.2g} between a long line and the receptive field alone."
+        )
     return Certificate(
         certified=certified,
         reason=reason,
-        patterns=len(listing.patterns),
+        patterns=len(enumeration.patterns),
         neighbourhoods=tally.cases,
         wrong=tally.wrong,
         smallest_margin=smallest,
@@ -160,8 +164,8 @@ def _prove(trained_model: TrainedModel, max_seconds: float, on_progress: OnProgr
     )
 
 
-def _listing(exact: Transformer, task: Task, format: Format, most_cases: float) -> Enumeration:
-    """Everything that can stand in a reach; raises where the task cannot be listed."""
+def _enumeration(exact: Transformer, task: Task, format: Format, most_cases: float) -> Enumeration:
+    """Return the enumeration of all contexts. Raises `NotProvable` if there is none for the task."""
     if isinstance(format, LongMultiplicationFormat):
         assert isinstance(task, Arithmetic)
         return LongMultiplicationEnumeration(exact, task, format)
@@ -175,23 +179,26 @@ def _listing(exact: Transformer, task: Task, format: Format, most_cases: float) 
 
 
 def _check_model(model: Transformer) -> None:
-    """Raise where nothing can be proved, whatever the task."""
+    """Raise `NotProvable` if nothing can be proved about such a model, whatever its task."""
     if model.config.norm_order != "pre" or model.config.query_key_norm:
         raise NotProvable(
-            "the size of attention scores is bounded for layers normalised before, without "
-            "normalised queries, so far. Train with --model.norm_order pre."
+            "so far, attention scores are bounded only for layers with pre-normalisation and "
+            "without query-key normalisation. Train with --model.norm_order pre "
+            "--model.query_key_norm false."
         )
     if model.config.injection == "sublayers":
-        raise NotProvable("what is added within layers is not bounded so far.")
+        raise NotProvable(
+            "so far, there is no bound on what is injected within layers. Train with --model.injection add."
+        )
     obstacle = obstacle_to_finite_receptive_field(model.config)
     if obstacle is not None:
-        raise NotProvable(f"this model's reach is not finite: {obstacle}")
+        raise NotProvable(f"the receptive field of this model is not finite: {obstacle}")
     if not all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters()):
         raise NotProvable("some of the model's weights are not finite numbers.")
 
 
 def _check_scores(exact: Transformer) -> None:
-    """Raise where a masked token might weigh something."""
+    """Raise `NotProvable` if a masked token could have a positive weight."""
     largest_score = max(
         block.attention.largest_score(block.attention_norm)
         for block in exact.modules()
@@ -199,26 +206,26 @@ def _check_scores(exact: Transformer) -> None:
     )
     if not largest_score <= -INVISIBLE / 10:
         raise NotProvable(
-            f"attention scores may reach {largest_score:.0e}, so that masked tokens are not "
-            "certain to weigh nothing."
+            f"attention scores can be as large as {largest_score:.0e}, so masked tokens are not certain "
+            "to have weight 0."
         )
 
 
 class _Tally:
-    """What has been found so far."""
+    """The results of the check so far."""
 
     def __init__(self, model: Transformer, exact: Transformer) -> None:
         self.model, self.exact = model, exact
         self.cases, self.wrong, self.rounding_error = 0, 0, 0.0
         self.lowest: list[tuple[float, Context, int]] = []
-        """The smallest margins, in order: each with the contents and the case it was found at."""
+        """The smallest margins in ascending order, each with its context and case."""
 
     @property
     def smallest_margin(self) -> float:
         return self.lowest[0][0]
 
     def check(self, part: list[Context]) -> None:
-        """Run a part of one pattern's listing through the model, each case once."""
+        """Run a part of the contexts of one pattern through the model, each case once."""
         ids, target, origin = _distinct(part)
         if not len(ids):
             return
@@ -227,39 +234,39 @@ class _Tally:
         margin = Forced(logits.unsqueeze(1), target.unsqueeze(1)).margins().squeeze(1)
         self.cases += len(ids)
         self.wrong += int((~(margin > 0)).sum())
-        # The kernels that really run, in the model's own precision, against float64.
+        # Compare the kernels that are really used, in the model's own precision, with float64.
         for path in ("dense", "windowed"):
             difference = _logits(self.model, pattern, ids, path) - logits
             self.rounding_error = max(self.rounding_error, _largest(difference))
         margin = margin.nan_to_num(nan=-torch.inf)
         for case in margin.topk(min(_MOST_COMPLETED, len(margin)), largest=False).indices.tolist():
             self.lowest.append((float(margin[case]), *_locate(part, int(origin[case]))))
-        self.lowest = sorted(self.lowest, key=lambda found: found[0])[:_MOST_COMPLETED]
+        self.lowest = sorted(self.lowest, key=lambda entry: entry[0])[:_MOST_COMPLETED]
 
 
 def _distinct(part: list[Context]) -> tuple[Tensor, Tensor, Tensor]:
-    """Distinct contents of one pattern: ids (n, R), right next tokens (n,), a row each stems from.
+    """Return the distinct cases of one pattern: ids (n, M), right next tokens (n,), rows of origin (n,).
 
-    Raises where the same contents are followed by different tokens: then no model of this reach
-    can be right.
+    Raises `NotProvable` if equal contexts call for different next tokens: then no model with this
+    receptive field can be right.
     """
-    if not any(len(contents.target) for contents in part):
+    if not any(len(context.target) for context in part):
         empty = torch.empty(0, dtype=torch.int64)
         return empty, empty, empty
-    ids = torch.cat([contents.ids for contents in part])
-    target = torch.cat([contents.target for contents in part])
+    ids = torch.cat([context.ids for context in part])
+    target = torch.cat([context.target for context in part])
     first = _first_of_each(torch.cat([ids, target.unsqueeze(1)], dim=1))
     ids, target = ids[first], target[first]
     if len(_first_of_each(ids)) < len(ids):
         raise NotProvable(
-            "this model's reach is too narrow: the same digits in reach can call for different "
+            "the receptive field of this model is too narrow: the same digits can call for different "
             "answers. Try a wider --model.positions.0.window."
         )
     return ids, target, first
 
 
 def _first_of_each(rows: Tensor) -> Tensor:
-    """Row numbers of the first occurrence of every distinct row."""
+    """Return the numbers of the rows that equal no earlier row."""
     # Rows are packed into one number each where they fit: sorting numbers is far faster.
     base = int(rows.max()) + 1
     varying = rows[:, (rows != rows[0]).any(dim=0)]
@@ -275,15 +282,15 @@ def _first_of_each(rows: Tensor) -> Tensor:
 
 
 def _locate(part: list[Context], row: int) -> tuple[Context, int]:
-    for contents in part:
-        if row < len(contents.target):
-            return contents, row
-        row -= len(contents.target)
+    for context in part:
+        if row < len(context.target):
+            return context, row
+        row -= len(context.target)
     raise IndexError(row)
 
 
 def _logits(model: Transformer, pattern: Pattern, ids: Tensor, path: str = "dense") -> Tensor:
-    """Logits (n, V) after the tokens of a reach, and nothing else, float64."""
+    """Return the logits (n, V), float64, of a line that holds nothing but the receptive field."""
     last = pattern.coordinates.num_tokens - 1
     parts = [
         model(part, pattern.coordinates, last, path=path)[:, 0].double()
@@ -293,18 +300,19 @@ def _logits(model: Transformer, pattern: Pattern, ids: Tensor, path: str = "dens
 
 
 def _largest(difference: Tensor) -> float:
-    """The largest size of any number; infinite where one is not a number, which max() would hide."""
+    """Return the largest absolute value; infinite if one is NaN, which max() would hide."""
     return float(difference.abs().nan_to_num(nan=torch.inf).max())
 
 
-def _locality_error(model: Transformer, listing: Enumeration) -> float:
-    """Largest difference between logits in long random lines and those of the listed reaches alone.
+def _locality_error(model: Transformer, enumeration: Enumeration) -> float:
+    """Return the largest difference between logits in long random lines and in receptive fields alone.
 
-    Raises where a long line shows a reach that was not listed, which would be an error of ours.
+    Raises `NotProvable` if a long line shows a pattern that was not enumerated, which would be an
+    error in this package.
     """
-    by_key = {pattern.key: pattern for pattern in listing.patterns}
+    by_key = {pattern.key: pattern for pattern in enumeration.patterns}
     error = 0.0
-    for ids, skeletons in listing.long_lines():
+    for ids, skeletons in enumeration.long_lines():
         line = skeletons[0].line
         coordinates = coordinates_of(line, equal_lengths=True)
         visibility = visibility_in(model, line)
@@ -313,11 +321,13 @@ def _locality_error(model: Transformer, listing: Enumeration) -> float:
         whole.append(model(ids, coordinates, first, path="windowed"))
         for skeleton in skeletons:
             for query in skeleton.queries:
-                here = pattern_of(skeleton, visibility, query)
-                listed = by_key.get(here.key)
-                if listed is None:
-                    raise NotProvable("a long line shows a reach that was not listed.")
-                alone = _logits(model, listed, ids[:, here.tokens])
+                pattern = pattern_of(skeleton, visibility, query)
+                enumerated = by_key.get(pattern.key)
+                if enumerated is None:
+                    raise NotProvable(
+                        "a long line shows a receptive field that was not enumerated."
+                    )
+                alone = _logits(model, enumerated, ids[:, pattern.tokens])
                 for logits in whole:
                     error = max(error, _largest(logits[:, query - first] - alone))
     return error
@@ -326,15 +336,15 @@ def _locality_error(model: Transformer, listing: Enumeration) -> float:
 def _counterexample(
     trained_model: TrainedModel, lowest: list[tuple[float, Context, int]]
 ) -> Solution | None:
-    """A whole problem that the model gets wrong, made from one of the worst neighbourhoods."""
-    rows = [contents.operands(case) for margin, contents, case in lowest if not margin > 0]
-    # What is worked out alike may still be wrong behind one operator only.
+    """Return a whole problem that the model gets wrong, made from one of the worst neighbourhoods."""
+    rows = [context.operands(case) for margin, context, case in lowest if not margin > 0]
+    # Operations that share their work can still differ: a mistake may follow one operator only.
     operations = [operation for _ in rows for operation in trained_model.task.operations]
     problems = Problems.from_texts(
         [row for row in rows for _ in trained_model.task.operations], operations
     )
     return next(
-        (found for found in solve(trained_model, problems) if not found.correct),
+        (solution for solution in solve(trained_model, problems) if not solution.correct),
         None,
     )
 

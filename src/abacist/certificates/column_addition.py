@@ -1,8 +1,8 @@
-"""What stands in a reach where a calculation goes from column to column: sums and differences.
+"""Enumerates the contexts of column addition, which works from column to column: sums and differences.
 
-A reach holds digits of a few columns. What it may contain is told by the task's column rule, run
-over everything that can be, and by the sheet, which tells where the calculation stands in a line.
-Context are listed in parts that fit into memory.
+A receptive field holds digits of a few columns. Which contexts it can hold follows from the task's
+column rule, run over all combinations of digits and states, and from the layout, which says where
+the calculation stands in a line. Contexts are enumerated in parts that fit into memory.
 """
 
 from collections.abc import Iterator
@@ -33,18 +33,18 @@ _CASES_AT_ONCE = 200_000
 _MOST_AT_ONCE = 20_000_000
 
 Digit = tuple[int, int]
-"""A digit of a given number, as (number, column)."""
+"""A digit of an operand, as (number of the operand, column)."""
 
 
 @dataclass(frozen=True)
 class ColumnPattern(Pattern):
-    """The reach of one query of a calculation that goes from column to column."""
+    """The receptive field of one query of a calculation that works from column to column."""
 
     calculation: Calculation
 
     @cached_property
     def columns(self) -> list[int]:
-        """Of every token its column in its number."""
+        """For each token, its column in its number."""
         return [self.calculation.columns[token] for token in self.tokens]
 
     @property
@@ -54,34 +54,34 @@ class ColumnPattern(Pattern):
 
     @cached_property
     def lowest_column(self) -> int:
-        """The lowest column of which the reach holds a digit; the first where it holds none."""
+        """The lowest column of which the receptive field holds a digit; 1 if it holds none."""
         held = zip(self.numbers, self.columns, strict=True)
         return min((column for number, column in held if number != SYMBOL), default=1)
 
     @cached_property
     def held(self) -> list[Digit]:
-        """The given digits in the reach, in order."""
+        """The digits of operands that the receptive field holds, in order."""
         tokens = zip(self.numbers, self.columns, strict=True)
         return [(number, column) for number, column in tokens if number >= 0]
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What may vary within a pattern."""
+    """What can vary within a pattern."""
 
     pattern: ColumnPattern
     digits: dict[Digit, int]
-    """The digits that matter, with the smallest that each may be: 1 where it leads a number of several."""
+    """The digits that matter, with the smallest value of each: 1 for a leading digit of several."""
     states: tuple[int, ...]
-    """In which the rule may enter the lowest column."""
+    """States in which the rule can enter the lowest column."""
 
     @property
     def num_cases(self) -> int:
-        """How many combinations there are, before those that no right line contains are left out."""
+        """Number of combinations, including those that no right line contains."""
         return len(self.states) * prod(10 - smallest for smallest in self.digits.values())
 
     def signature(self) -> tuple[object, ...]:
-        """Equal for choices within patterns of equal key that may be the very same."""
+        """Return a value that is equal for equal choices within patterns of equal key."""
         top, bottom = self.pattern.target_column, self.pattern.lowest_column
         relative = tuple(
             (number, column - top, smallest) for (number, column), smallest in self.digits.items()
@@ -90,23 +90,23 @@ class Choices:
 
 
 class ColumnAdditionEnumeration:
-    """Everything that the reaches of a model can hold in the lines of a sheet."""
+    """All contexts of the receptive fields of a model in the lines of a layout."""
 
-    def __init__(self, model: Transformer, sheet: CalculationLayout, most_cases: float) -> None:
-        self.sheet, self.claim = sheet, sheet.claim
-        self.groups = listings(model, sheet, most_cases)
+    def __init__(self, model: Transformer, layout: CalculationLayout, most_cases: float) -> None:
+        self.layout, self.claim = layout, layout.claim
+        self.groups = enumerate_choices(model, layout, most_cases)
         self.patterns: list[Pattern] = [group[0].pattern for group in self.groups]
         self.num_cases = sum(choices.num_cases for group in self.groups for choices in group)
 
     def parts(self) -> Iterator[tuple[list[Context], int]]:
-        """All contents, in parts of one pattern each, and how many cases were gone through for it."""
+        """Yield the contexts of one pattern at a time, and the number of cases that made them."""
         for group in self.groups:
-            yield from contents(group, self.sheet.rule)
+            yield from contexts(group, self.layout.rule)
 
     def long_lines(self) -> Iterator[tuple[Tensor, list[Skeleton]]]:
-        """Lines of random digits, of numbers longer than any pattern."""
+        """Yield lines of random digits, of numbers longer than any pattern."""
         generator = generators.generator(0, "locality")
-        for calculation in self.sheet.long_calculations():
+        for calculation in self.layout.long_calculations():
             line = calculation.line
             is_digit = torch.tensor([number != SYMBOL for number in calculation.numbers])
             is_digit = is_digit & (line.ids < 10)
@@ -117,64 +117,64 @@ class ColumnAdditionEnumeration:
 # Patterns -----------------------------------------------------------------------------------
 
 
-def patterns(model: Transformer, sheet: CalculationLayout) -> Iterator[ColumnPattern]:
-    """Every pattern of reach that a line of any length can show (with repetitions).
+def patterns(model: Transformer, layout: CalculationLayout) -> Iterator[ColumnPattern]:
+    """Yield every pattern that a line of any length can show, with repetitions.
 
-    The reach of a query of place p stays within p - below … p + above. What it holds there
-    depends on whether each number reaches these columns and whether the result has begun, so
-    numbers of up to below + max(above, 1) + 3 columns show every case: a longer one looks like one
-    that just leaves the reach, and a query further up looks like one just clear of the start.
+    The receptive field of a query of place p stays within p - below … p + above. What it holds
+    depends on whether each number extends to these columns and whether the result has begun. So
+    numbers of up to below + max(above, 1) + 3 columns show every case: a longer number looks like
+    one that just leaves the receptive field, and a higher query like one just clear of the start.
     """
-    below, above = _reach_in_places(model)
-    for calculation in sheet.calculations(below + max(above, 1) + 3, below + 2):
+    below, above = _extent_in_places(model)
+    for calculation in layout.calculations(below + max(above, 1) + 3, below + 2):
         yield from patterns_in(model, calculation)
 
 
 def patterns_in(model: Transformer, calculation: Calculation) -> Iterator[ColumnPattern]:
-    """The patterns of one calculation, query by query."""
+    """Yield the patterns of one calculation, query by query."""
     visibility = visibility_in(model, calculation.line)
     for query in calculation.queries:
         pattern = pattern_of(calculation, visibility, query)
         yield ColumnPattern(**vars(pattern), calculation=calculation)
 
 
-def _reach_in_places(model: Transformer) -> tuple[int, int]:
-    reached = receptive_field_over(model.config, "place")
-    assert reached is not None
-    return reached
+def _extent_in_places(model: Transformer) -> tuple[int, int]:
+    extent = receptive_field_over(model.config, "place")
+    assert extent is not None
+    return extent
 
 
-# Context -----------------------------------------------------------------------------------
+# Contexts -----------------------------------------------------------------------------------
 
 
-def listings(
-    model: Transformer, sheet: CalculationLayout, most_cases: float
+def enumerate_choices(
+    model: Transformer, layout: CalculationLayout, most_cases: float
 ) -> list[list[Choices]]:
-    """All that may vary in each pattern, and nothing twice; a list for each pattern.
+    """Return, for each pattern, the list of its distinct choices.
 
-    Raises `NotProvable` where there are certainly more than `most_cases`.
+    Raises `NotProvable` if there are certainly more than `most_cases`.
     """
-    below, above = _reach_in_places(model)
-    richest = 10 ** (sheet.counts()[-1] * (below + max(above, 1) + 1))
+    below, above = _extent_in_places(model)
+    richest = 10 ** (layout.counts()[-1] * (below + max(above, 1) + 1))
     if richest > most_cases:
         raise too_many(richest)
-    ways = {count: columns_below(sheet.rule, count) for count in sheet.counts()}
-    found: dict[bytes, list[Choices]] = {}
-    listed = set()
-    for pattern in patterns(model, sheet):
-        choices = _choices(pattern, tuple(sorted(ways[len(pattern.calculation.lengths)])))
+    carried = {count: columns_below(layout.rule, count) for count in layout.counts()}
+    choices_by_key: dict[bytes, list[Choices]] = {}
+    signatures = set()
+    for pattern in patterns(model, layout):
+        choices = _choices(pattern, tuple(sorted(carried[len(pattern.calculation.lengths)])))
         signature = (pattern.key, choices.signature())
-        if signature not in listed:
-            listed.add(signature)
-            found.setdefault(pattern.key, []).append(choices)
-    return list(found.values())
+        if signature not in signatures:
+            signatures.add(signature)
+            choices_by_key.setdefault(pattern.key, []).append(choices)
+    return list(choices_by_key.values())
 
 
-def contents(group: list[Choices], rule: ColumnRule) -> Iterator[tuple[list[Context], int]]:
-    """Everything that one pattern may contain, in parts of which none repeats another's.
+def contexts(group: list[Choices], rule: ColumnRule) -> Iterator[tuple[list[Context], int]]:
+    """Yield the contexts of one pattern in parts without repetitions, and the cases of each part.
 
-    With each part, how many cases were gone through. Parts differ in digits that the reach holds,
-    so what is equal, or equal but for the right next token, is always in the same part.
+    Parts differ in digits that the receptive field holds, so cases that are equal, or equal except
+    for the right next token, are always in the same part.
     """
     num_cases = sum(choices.num_cases for choices in group)
     num_held = len(group[0].pattern.held)
@@ -188,16 +188,16 @@ def contents(group: list[Choices], rule: ColumnRule) -> Iterator[tuple[list[Cont
         for choices in group:
             fixed = dict(zip(choices.pattern.held, values, strict=False))
             if all(value >= choices.digits[digit] for digit, value in fixed.items()):
-                parts.append(_contents(choices, fixed, rule))
-        gone_through = num_cases * number // 10**num_split
-        yield parts, gone_through - num_cases * (number - 1) // 10**num_split
+                parts.append(_context(choices, fixed, rule))
+        num_done = num_cases * number // 10**num_split
+        yield parts, num_done - num_cases * (number - 1) // 10**num_split
 
 
 def _choices(pattern: ColumnPattern, carried: tuple[int, ...]) -> Choices:
-    """In the first column nothing is carried; a higher one stands for any number of columns below."""
+    """Return what can vary in a pattern. A state can be carried into any column except the first."""
     bottom = pattern.lowest_column
     lengths = pattern.calculation.lengths
-    # Digits the reach does not hold still matter where they decide a digit it holds, or the next.
+    # Digits outside the receptive field still matter if they decide a digit inside it, or the next one.
     deciding = {
         (number, column)
         for number, length in enumerate(lengths)
@@ -210,8 +210,8 @@ def _choices(pattern: ColumnPattern, carried: tuple[int, ...]) -> Choices:
     return Choices(pattern, smallest, (0,) if bottom == 1 else carried)
 
 
-def _contents(choices: Choices, fixed: dict[Digit, int], rule: ColumnRule) -> Context:
-    """All cases that occur in a right line, by running the column rule; some digits may be fixed."""
+def _context(choices: Choices, fixed: dict[Digit, int], rule: ColumnRule) -> Context:
+    """Return all cases that occur in a right line, by running the column rule; `fixed` holds some digits."""
     pattern, calculation = choices.pattern, choices.pattern.calculation
     domains = [
         torch.tensor([fixed[digit]]) if digit in fixed else torch.arange(smallest, 10)
@@ -230,7 +230,7 @@ def _contents(choices: Choices, fixed: dict[Digit, int], rule: ColumnRule) -> Co
         read = [digits.get((number, column), zero) for number in range(len(calculation.lengths))]
         token, state = rule.step(state, torch.stack(read, dim=1))
         if not inside and calculation.sign is not None:
-            # What is left over is written as one sign, and behind it nothing is left.
+            # The state that is left over is written as one sign, and nothing is left after it.
             token, state = zero + calculation.sign, zero
         written[column] = torch.where(continues, token, calculation.terminator)
         if column < pattern.target_column:
@@ -262,39 +262,40 @@ def _operands(
     digits: dict[Digit, Tensor],
     case: int,
 ) -> list[str]:
-    """The numbers of a problem that holds that case: columns below bring about its state."""
+    """Return the operands of a problem that contains the case: lower columns cause its state."""
     calculation, bottom = pattern.calculation, pattern.lowest_column
-    ways = columns_below(rule, len(calculation.lengths))
-    way = ways[int(entering[case])] if bottom > 1 else []
-    given = []
+    lower: list[tuple[int, ...]] = []
+    if bottom > 1:
+        lower = columns_below(rule, len(calculation.lengths))[int(entering[case])]
+    operands = []
     for number, length in enumerate(calculation.lengths):
-        text = [column[number] for column in way]
+        text = [column[number] for column in lower]
         for column in range(bottom, length + 1):
-            # Digits the neighbourhood does not tell may be anything; 1 can also lead.
+            # Digits that the case does not fix can be anything; 1 can be a leading digit as well.
             values = digits.get((number, column))
             text.append(1 if values is None else int(values[case]))
-        given.append("".join(map(str, reversed(text))))
-    return calculation.operands(given)
+        operands.append("".join(map(str, reversed(text))))
+    return calculation.operands(operands)
 
 
 def columns_below(rule: ColumnRule, num_operands: int) -> dict[int, list[tuple[int, ...]]]:
-    """For every state that can be carried somewhere, a shortest way there from the initial one.
+    """Return, for every state that the rule can enter, a shortest list of columns that leads there.
 
-    The way is a list of columns, each the operands' digits. A 0 is used only where nothing else
-    leads there, so that an operand may end on any of them.
+    A column holds one digit of each operand. A 0 is used only where no other digit leads there, so
+    that an operand can end in any of these columns.
     """
     digits = torch.tensor([1, 2, 3, 4, 5, 6, 7, 8, 9, 0])
     columns = torch.cartesian_prod(*[digits] * num_operands)
     columns = columns.view(-1, num_operands)
-    ways: dict[int, list[tuple[int, ...]]] = {}
+    paths: dict[int, list[tuple[int, ...]]] = {}
     frontier: dict[int, list[tuple[int, ...]]] = {0: []}
     while frontier:
-        found: dict[int, list[tuple[int, ...]]] = {}
-        for state, way in frontier.items():
+        reached: dict[int, list[tuple[int, ...]]] = {}
+        for state, path in frontier.items():
             _, following = rule.step(torch.full((len(columns),), state), columns)
             for number, next_state in enumerate(following.tolist()):
-                if next_state not in ways and next_state not in found:
-                    found[next_state] = [*way, tuple(columns[number].tolist())]
-        ways |= found
-        frontier = found
-    return ways
+                if next_state not in paths and next_state not in reached:
+                    reached[next_state] = [*path, tuple(columns[number].tolist())]
+        paths |= reached
+        frontier = reached
+    return paths

@@ -1,11 +1,11 @@
-"""What stands in a reach where numbers are sorted by insertion.
+"""Enumerates the contexts of insertion sort.
 
-A token of such a line points to one place of the prompt, or to nothing, and what follows is told by
-these two alone (formats/insertion_sort.py): a digit is compared with the one it points to, anything
-else is followed by a copy of what it points to. A model that sees no more than the token itself and
-what it points to is right in every sorting if it is right for each pair of them.
+A token of such a line points to one token of the prompt, or to nothing, and these two alone decide
+the next token (formats/insertion_sort.py): a digit is compared with the digit it points to, and any
+other token is followed by a copy of the token it points to. Suppose that a model sees no more than
+a token and the token it points to. Then it sorts every list rightly if it is right for every pair.
 
-Which pairs there are is listed here for as many numbers as the task allows. All of them do occur:
+The pairs are enumerated for lists of up to as many numbers as the task allows. All of them do occur:
 `_Pairs.operands` makes a problem from each.
 """
 
@@ -26,6 +26,7 @@ from abacist.certificates.receptive_fields import (
     GroupedEnumeration,
     Pattern,
     Skeleton,
+    fill,
     pattern_of,
     visibility_in,
 )
@@ -36,38 +37,41 @@ from abacist.tasks.problems import Problems, Shapes
 from abacist.tasks.sorting import Sorting
 
 WRITTEN, POINTED_TO = range(2)
-"""The two tokens that count, where they are a digit or a label; others are symbols."""
+"""Roles of the two tokens that decide, if they are a digit or a label; other tokens are symbols."""
 
 _DIGIT, _LABEL, _NOTHING = "digit", "label", "nothing"
 _Kinds = tuple[str, str]
-"""Of a token and of what it points to."""
+"""The kind of a token and the kind of the token it points to."""
 _SHORT = ("0", "1", "10")
-"""Numbers of which three show every kind of comparison: equal, unequal, longer and shorter ones."""
+"""Three of these numbers show every kind of comparison: equal, unequal, longer and shorter."""
 _LONG = ((12, 40), (30, 6), (3, 200))
-"""Numbers and digits of long lines."""
+"""Count of numbers, and their digits, in each of the long lines."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One token of the work, or `=`, with what it points to."""
+    """One token of the work, or `=`, with the token it points to."""
 
     line: AnnotatedTokens
-    """(1, T)"""
+    """The line, (1, T)."""
     query: int
     kinds: _Kinds
-    """`digit`, `label`, or the symbol that the token is, and the same of what it points to; `nothing` where that has no digit there."""  # noqa: E501
+    """Kinds of the token and of the token it points to: `digit`, `label`, or the symbol itself.
+
+    The second is `nothing` where the number that it points to has no digit at that place.
+    """
     pointer: int | None
-    """Where in the line that stands."""
+    """Position of the token that is pointed to; None where there is none."""
     remedy: ClassVar[str] = "--model.positions pointer-relative"
 
     @property
     def queries(self) -> list[int]:
-        """The token itself."""
+        """The position of the token itself."""
         return [self.query]
 
     @cached_property
     def numbers(self) -> list[int]:
-        """Of every token what it is to this one: WRITTEN, POINTED_TO, SYMBOL, or STRANGER."""
+        """For each token its role for this one: WRITTEN, POINTED_TO, SYMBOL, or STRANGER."""
         written, pointed_to = self.kinds
         numbers = [STRANGER] * self.line.ids.shape[1]
         if int(self.line.field[0, 0]) == Field.START:
@@ -80,112 +84,122 @@ class Step:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """All that a token of one kind may be, and what it may point to: int64 (n,) each."""
+    """All pairs of a token of one kind and a token it can point to: int64 (n,) each."""
 
     written: str
     pointed_to: str
-    here: Tensor
-    """Digits, or numbers of labels from 0; 0 for a symbol."""
-    there: Tensor
+    value: Tensor
+    """Value of the token: a digit, the number of a label starting at 0, or 0 for a symbol."""
+    pointed_value: Tensor
+    """The same for the token it points to."""
     fewest: int
-    """Numbers of a problem, at least."""
+    """Smallest count of numbers in a problem."""
 
     @staticmethod
     def of(kinds: _Kinds, task: Sorting) -> "_Pairs":
-        """Which pairs occur, with as many numbers as the task has at most.
+        """Return the pairs that occur in lists of at most as many numbers as the task allows.
 
-        Where something is inserted, the last number of all is never in the list before; it is
+        While a number is being inserted, the last number of all is never in the list yet; it is
         the only one that is never followed by a comma.
         """
         written, pointed_to = kinds
         last = task.config.max_numbers - 1
         nothing, any_digit = torch.tensor([0]), torch.arange(10)
         in_list, any_label = torch.arange(last), torch.arange(last + 1)
-        here, there = nothing, nothing
+        value, pointed_value = nothing, nothing
         if written == _LABEL:
-            here = any_label if pointed_to in (_LABEL, "=") else in_list
+            value = any_label if pointed_to in (_LABEL, "=") else in_list
         if written == _DIGIT:
-            # A digit that is not there belongs to the shorter number, and the other's leads.
-            here = any_digit if pointed_to == _DIGIT else any_digit[1:]
+            # The shorter number has no digit here, so the digit of the other one leads and is not 0.
+            value = any_digit if pointed_to == _DIGIT else any_digit[1:]
         if pointed_to == _DIGIT:
-            there = any_digit
+            pointed_value = any_digit
         if pointed_to == _LABEL:
-            there = {_LABEL: any_label, ">": any_label[1:]}.get(written, in_list)
-        here, there = torch.cartesian_prod(here, there).unbind(dim=1)
-        possible = torch.ones_like(here, dtype=torch.bool)
+            pointed_value = {_LABEL: any_label, ">": any_label[1:]}.get(written, in_list)
+        value, pointed_value = torch.cartesian_prod(value, pointed_value).unbind(dim=1)
+        possible = torch.ones_like(value, dtype=torch.bool)
         if (written, pointed_to) == (_LABEL, _LABEL):
-            possible = here != there
+            possible = value != pointed_value
         if (written, pointed_to) == (_LABEL, _DIGIT):
             # What begins with 0 is 0, and so are those before it in the list, which come first.
-            possible = (there > 0) | (here < last - 1)
+            possible = (pointed_value > 0) | (value < last - 1)
         fewest = max(task.config.min_numbers, 2 if last else 1)
-        return _Pairs(written, pointed_to, here[possible], there[possible], fewest)
+        return _Pairs(written, pointed_to, value[possible], pointed_value[possible], fewest)
 
     def target(self, format: InsertionSortFormat) -> Tensor:
-        """What follows, int64 (n,)."""
-        constant = torch.zeros_like(self.here)
+        """Return the right next tokens, int64 (n,)."""
+        constant = torch.zeros_like(self.value)
         if self.written == "=":
             return constant + format.first_label
         if self.written == _DIGIT:
-            return format.same_id + (self.here - self.there).sign()
+            return format.same_id + (self.value - self.pointed_value).sign()
         if self.pointed_to == "=":
             return constant + format.end_id
         if self.pointed_to == ",":
             return constant + format.comma_id
-        return self.there + (format.first_label if self.pointed_to == _LABEL else 0)
+        return self.pointed_value + (format.first_label if self.pointed_to == _LABEL else 0)
 
     def operands(self, case: int) -> list[str]:
-        """Numbers in whose line this pair stands."""
-        numbers = self._numbers(int(self.here[case]), int(self.there[case]))
+        """Return a list of numbers whose line contains the pair of this case."""
+        numbers = self._numbers(int(self.value[case]), int(self.pointed_value[case]))
         return [*numbers, *["0"] * (self.fewest - len(numbers))]
 
-    def _numbers(self, here: int, there: int) -> list[str]:
+    def _numbers(self, value: int, pointed_value: int) -> list[str]:
         if self.written == _DIGIT:
-            return [f"{here}", f"{there}"] if self.pointed_to == _DIGIT else [f"{here}0", "0"]
+            return (
+                [f"{value}", f"{pointed_value}"]
+                if self.pointed_to == _DIGIT
+                else [f"{value}0", "0"]
+            )
         if self.written == _LABEL:
-            return self._behind_label(here, there)
+            return self._after_label(value, pointed_value)
         if self.pointed_to == _DIGIT:
-            return [f"{there}", "0"] if self.written == "," else [f"1{there}"] * 2
+            return [f"{pointed_value}", "0"] if self.written == "," else [f"1{pointed_value}"] * 2
         if self.pointed_to == _NOTHING:
             return ["0", "10"]
         if self.written == ">":
-            return [*["1"] * there, "0"]
-        return [*["0"] * (there + 1), "1" if self.written == "<" else "0"]
+            return [*["1"] * pointed_value, "0"]
+        return [*["0"] * (pointed_value + 1), "1" if self.written == "<" else "0"]
 
-    def _behind_label(self, label: int, there: int) -> list[str]:
-        """Numbers in whose lists something stands behind that label."""
+    def _after_label(self, label: int, pointed_value: int) -> list[str]:
+        """Return numbers for which that label is followed by the prompt_tokens kind of token."""
         if self.pointed_to in (",", "="):
             # It is the largest.
             return [*["0"] * label, "1", *["0"] * (self.pointed_to == ",")]
         if self.pointed_to == _LABEL:
-            if there < label:
+            if pointed_value < label:
                 # It is inserted before the other.
-                return [*(_with("9", there, {there: "1"})), "1", *["9"] * (label - there - 1), "0"]
-            return [*_with("0", there, {label: "1"}), "1"]
-        # The next in the list is compared with a number behind both.
-        after = label + 1 if (self.pointed_to, there) == (_DIGIT, 0) else int(label == 0)
+                return [
+                    *(_with("9", pointed_value, {pointed_value: "1"})),
+                    "1",
+                    *["9"] * (label - pointed_value - 1),
+                    "0",
+                ]
+            return [*_with("0", pointed_value, {label: "1"}), "1"]
+        # The next number of the list is compared with a number that comes after both.
+        after = label + 1 if (self.pointed_to, pointed_value) == (_DIGIT, 0) else int(label == 0)
         count = max(label, after) + 1
         if self.pointed_to == _NOTHING:
             return [*_with("9", count, {label: "0", after: "1"}), "10"]
-        if there == 0:
+        if pointed_value == 0:
             return [*_with("1", count, {label: "0", after: "0"}), "1"]
-        return [*_with("99", count, {label: "0", after: f"{there}0"}), "99"]
+        return [*_with("99", count, {label: "0", after: f"{pointed_value}0"}), "99"]
 
 
 def _with(usual: str, count: int, others: dict[int, str]) -> list[str]:
-    """So many numbers, all the same but for some."""
+    """Return `count` equal numbers, with the exceptions in `others` by position."""
     return [others.get(position, usual) for position in range(count)]
 
 
 class InsertionSortEnumeration(GroupedEnumeration[_Kinds]):
-    """Everything that the reaches of a model can hold in sortings of numbers of every length."""
+    """All contexts of the receptive fields of a model in sorting numbers of every length."""
 
     def __init__(self, model: Transformer, task: Sorting, format: InsertionSortFormat) -> None:
         self._task, self._format = task, format
-        super().__init__(f"{task.claim} of every length.", self._found(model))
+        super().__init__(f"{task.claim} of every length.", self._patterns(model))
 
     def long_lines(self) -> Iterator[tuple[Tensor, list[Skeleton]]]:
-        """Lines of random problems, far longer than those the patterns are taken from."""
+        """Yield lines of random problems, far longer than those that show the patterns."""
         generator = generators.generator(0, "locality")
         for count, num_digits in _LONG:
             count = min(count, self._task.config.max_numbers)
@@ -196,7 +210,7 @@ class InsertionSortEnumeration(GroupedEnumeration[_Kinds]):
             line, steps = self._steps(problems)
             yield line.ids, list(steps)
 
-    def _found(self, model: Transformer) -> Iterator[tuple[Pattern, _Kinds]]:
+    def _patterns(self, model: Transformer) -> Iterator[tuple[Pattern, _Kinds]]:
         for count in range(1, min(self._task.config.max_numbers, 3) + 1):
             for numbers in product(_SHORT, repeat=count):
                 line, steps = self._steps(Problems.from_texts([list(numbers)], ["sort"]))
@@ -205,13 +219,13 @@ class InsertionSortEnumeration(GroupedEnumeration[_Kinds]):
                     yield pattern_of(step, visibility, step.query), step.kinds
 
     def _steps(self, problems: Problems) -> tuple[AnnotatedTokens, list[Step]]:
-        """The line of one problem, and all its steps."""
+        """Return the line of one problem, and all its steps."""
         format = self._format
         line = format.write(problems, self._task.answer(problems))
         assert line.row is not None
         ids, place, row = (tensor[0].tolist() for tensor in (line.ids, line.place, line.row))
         first = line.target[0].tolist().index(True)
-        given = {
+        prompt_tokens = {
             at: token
             for token, at in enumerate(zip(place[:first], row[:first], strict=True))
             if min(at) >= 0
@@ -219,7 +233,7 @@ class InsertionSortEnumeration(GroupedEnumeration[_Kinds]):
         steps = []
         for query in range(first - 1, len(ids) - 1):
             # `=` stands where it would point to.
-            pointer = None if query < first else given.get((place[query], row[query]))
+            pointer = None if query < first else prompt_tokens.get((place[query], row[query]))
             pointed_to = _NOTHING if pointer is None else self._kind(ids[pointer])
             steps.append(Step(line, query, (self._kind(ids[query]), pointed_to), pointer))
         return line, steps
@@ -231,17 +245,13 @@ class InsertionSortEnumeration(GroupedEnumeration[_Kinds]):
             _LABEL if token >= self._format.first_label else self._format.vocabulary.tokens[token]
         )
 
-    def contents(self, pattern: Pattern, choices: _Kinds) -> Context:
-        """The tokens of a pattern for everything that may stand there."""
+    def context(self, pattern: Pattern, choices: _Kinds) -> Context:
+        """Return the tokens of the pattern for all pairs of these kinds."""
         pairs = _Pairs.of(choices, self._task)
         first = self._format.first_label
         values = {
-            WRITTEN: pairs.here + first * (pairs.written == _LABEL),
-            POINTED_TO: pairs.there + first * (pairs.pointed_to == _LABEL),
+            WRITTEN: pairs.value + first * (pairs.written == _LABEL),
+            POINTED_TO: pairs.pointed_value + first * (pairs.pointed_to == _LABEL),
         }
-        constant = torch.zeros_like(pairs.here)
-        ids = [
-            constant + symbol if number == SYMBOL else values[number]
-            for number, symbol in zip(pattern.numbers, pattern.ids, strict=True)
-        ]
-        return Context(pattern, torch.stack(ids, dim=1), pairs.target(self._format), pairs.operands)
+        ids = fill(pattern, values, torch.zeros_like(pairs.value))
+        return Context(pattern, ids, pairs.target(self._format), pairs.operands)

@@ -1,19 +1,19 @@
-"""What stands in a reach where a product is worked out cell by cell, in rows and columns.
+"""Enumerates the contexts of long multiplication, which works out a product cell by cell.
 
 A cell of long multiplication is one small calculation, `³[45]2`: the carry that comes in, the
 product of two digits, and the digit that is written, from which the next carry follows,
 
     carry + multiplicand · multiplier + above = 10 · next carry + digit
 
-where `above` is a digit of the row before. A model that sees, of the work and the given numbers, no
-more than one cell and what enters it is right in every cell of every product if it is right for all
-that can enter one. Behind the last digit of the multiplicand stands a cell without a product: its
-digit is its carry.
+where `above` is a digit of the previous row. Suppose that a model sees no more of the operands and
+the work than one cell and its inputs. Then it is right in every cell of every product if it is right
+for every possible input of a cell. The cell after the last digit of the multiplicand has no product:
+its digit is its carry.
 
-What can enter: any digits, and a carry that is at most the multiplier's digit m; in the first row,
-where nothing is above, it is less than m, or 0. For if carry ≤ m, then carry + 9m + 9 ≤ 10m + 9, so the
-next carry is at most m as well; and if carry ≤ m - 1, then carry + 9m ≤ 10m - 1. All of it does
-occur: `_Entering.operands` makes a problem from each.
+The inputs of a cell are any digits, and a carry of at most m, the multiplier's digit; in the first
+row, where there is nothing above, the carry is less than m, or 0. For if carry ≤ m, then
+carry + 9m + 9 ≤ 10m + 9, so the next carry is at most m as well; and if carry ≤ m - 1, then
+carry + 9m ≤ 10m - 1. All these inputs do occur: `_Inputs.operands` makes a problem from each.
 """
 
 from collections.abc import Iterator
@@ -32,6 +32,7 @@ from abacist.certificates.receptive_fields import (
     GroupedEnumeration,
     Pattern,
     Skeleton,
+    fill,
     pattern_of,
     visibility_in,
 )
@@ -42,32 +43,32 @@ from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems, Shapes
 
 MULTIPLICAND, MULTIPLIER, CARRY, PRODUCT, DIGIT, ABOVE, NEXT = range(7)
-"""The tokens of a cell: what is given, what is written, the digit of the row above that is added, and
-the multiplier's digit for the next row."""
+"""Roles of the tokens of a cell: the two digits that are multiplied, the carry, product and digit that
+are written, the digit of the row above that is added, and the multiplier's digit for the next row."""
 _START, _OPERATOR, _EQUALS, _END = (-1, 0, 0), (-2, 0, 0), (-3, 0, 0), (-4, 0, 0)
-"""Tokens that are of no cell, described as those of cells are: what, and in which column and row."""
+"""Tokens that belong to no cell, described like those of cells: kind, column and row."""
 
 _LONGEST = 4
-"""Numbers of so many digits have every kind of column and row, also one that is not the first, and
-behind which one follows that is not the last."""
+"""Number of digits of the operands that show every pattern: with four there is every kind of column
+and row, including one that is not the first and is followed by one that is not the last."""
 _LONG = ((12, 9), (9, 12), (30, 3), (3, 30), (40, 1), (1, 40))
 _LONG_LINES = 8
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of one line; that of column 0 is `=`, behind which the first carry is written."""
+    """One cell of one line. The cell of column 0 is `=`, after which the first carry is written."""
 
     line: AnnotatedTokens
-    """(1, T)"""
+    """The line, (1, T)."""
     column: int
-    """1 … num_columns, and one more for the last carry of a row."""
+    """Column, 1 … num_columns, or num_columns + 1 for the last carry of a row."""
     row: int
-    """1 … num_rows"""
+    """Row, 1 … num_rows."""
     num_columns: int
     num_rows: int
     numbers: list[int]
-    """Of every token what it is to this cell: MULTIPLICAND … NEXT, SYMBOL, or STRANGER."""
+    """For each token its role in this cell: MULTIPLICAND … NEXT, SYMBOL, or STRANGER."""
     queries: list[int]
     remedy: ClassVar[str] = (
         "--model.positions.0.window 0,1 --model.positions.1.window=-1,0 --model.num_layers 1"
@@ -84,15 +85,15 @@ class Cell:
 
 @dataclass(frozen=True)
 class _Choices:
-    """What may enter a cell."""
+    """The kind of a cell, which decides what its inputs can be."""
 
     has_product: bool
     first_row: bool
     last_row: bool
     smallest: tuple[int, int, int]
-    """That the digits of the multiplicand, the multiplier, and of it for the next row may be."""
+    """Smallest value of the multiplicand's digit, the multiplier's, and the multiplier's for the next row."""
     next_matters: bool
-    """Whether the last of them is in reach."""
+    """Whether the last of these digits is in the receptive field."""
 
     @staticmethod
     def of(cell: Cell, pattern: Pattern) -> "_Choices":
@@ -104,11 +105,13 @@ class _Choices:
             leads(cell.row, cell.num_rows),
             leads(cell.row + 1, cell.num_rows),
         )
-        in_reach = NEXT in pattern.numbers
-        return _Choices(cell.has_product, cell.row == 1, cell.is_in_last_row, smallest, in_reach)
+        next_matters = NEXT in pattern.numbers
+        return _Choices(
+            cell.has_product, cell.row == 1, cell.is_in_last_row, smallest, next_matters
+        )
 
-    def entering(self) -> "_Entering":
-        """Everything that may enter: with a carry that the multiplier's digit allows."""
+    def inputs(self) -> "_Inputs":
+        """Return all inputs whose carry the multiplier's digit allows."""
         nothing, any_digit = torch.tensor([0]), torch.arange(10)
         multiplicand, multiplier, following = self.smallest
         cases = torch.cartesian_prod(
@@ -122,12 +125,12 @@ class _Choices:
         largest = multiplier_n
         if self.first_row:
             largest = (multiplier_n - 1).clamp(min=0)
-        return _Entering(self, *cases[carry_n <= largest].unbind(dim=1))
+        return _Inputs(self, *cases[carry_n <= largest].unbind(dim=1))
 
 
 @dataclass(frozen=True)
-class _Entering:
-    """What enters a cell, int64 (n,) each; 0 where there is none."""
+class _Inputs:
+    """The inputs of a cell, int64 (n,) each; 0 where there is no such input."""
 
     choices: _Choices
     multiplicand: Tensor
@@ -145,11 +148,11 @@ class _Entering:
         return self.carry + self.product + self.above
 
     def operands(self, case: int) -> list[str]:
-        """A multiplication in which exactly this enters some cell.
+        """Return the operands of a product in which some cell has exactly the inputs of this case.
 
-        Its carry comes from the first column, or from one below and to the left. A row multiplied
-        by 0 moves the one before by a column, and one multiplied by 1 is the multiplicand, so that
-        below them any digits can be above.
+        The carry comes from the first column, or from the column before. A row that is multiplied
+        by 0 shifts the previous row by one column, and a row that is multiplied by 1 is the
+        multiplicand, so that any digit can stand above the rows that follow them.
         """
         multiplicand, multiplier, carry, above, following = (
             int(values[case])
@@ -168,7 +171,7 @@ class _Entering:
 
 
 def _decade(carry: int, multiplier: int) -> tuple[int, int]:
-    """A digit, times the multiplier, plus another, 0 if possible, that carries this."""
+    """Return digits d and a, with a = 0 if possible, for which d · multiplier + a carries `carry`."""
     for added, digit in product(range(10), repeat=2):
         if (digit * multiplier + added) // 10 == carry:
             return digit, added
@@ -176,8 +179,8 @@ def _decade(carry: int, multiplier: int) -> tuple[int, int]:
 
 
 def _tokens(num_columns: int, num_rows: int) -> list[tuple[int, int, int]]:
-    """What the tokens of a line are: a part, its column, and its row; 0 where it is of all of them."""
-    given = [
+    """Return (kind, column, row) for each token of a line; 0 where a token belongs to all of them."""
+    operands = [
         _START,
         *((MULTIPLICAND, column, 0) for column in range(1, num_columns + 1)),
         _OPERATOR,
@@ -189,20 +192,20 @@ def _tokens(num_columns: int, num_rows: int) -> list[tuple[int, int, int]]:
         for row, column in product(range(1, num_rows + 1), range(1, num_columns + 2))
         for part in ((CARRY, PRODUCT, DIGIT) if column <= num_columns else (CARRY, DIGIT))
     ]
-    return [*given, *written, _END]
+    return [*operands, *written, _END]
 
 
 class LongMultiplicationEnumeration(GroupedEnumeration[_Choices]):
-    """Everything that the reaches of a model can hold in long multiplications of every length."""
+    """All contexts of the receptive fields of a model in long multiplications of every length."""
 
     def __init__(
         self, model: Transformer, task: Arithmetic, format: LongMultiplicationFormat
     ) -> None:
         self._task, self._format = task, format
-        super().__init__(f"{task.claim} of every length.", self._found(model))
+        super().__init__(f"{task.claim} of every length.", self._patterns(model))
 
     def long_lines(self) -> Iterator[tuple[Tensor, list[Skeleton]]]:
-        """Lines of random problems, far longer than those the patterns are taken from."""
+        """Yield lines of random problems, far longer than those that show the patterns."""
         generator = generators.generator(0, "locality")
         for lengths in _LONG:
             _, cells = self._cells(*lengths)
@@ -211,7 +214,7 @@ class LongMultiplicationEnumeration(GroupedEnumeration[_Choices]):
             ids = self._format.write(problems, self._task.answer(problems)).ids
             yield ids, list(cells)
 
-    def _found(self, model: Transformer) -> Iterator[tuple[Pattern, _Choices]]:
+    def _patterns(self, model: Transformer) -> Iterator[tuple[Pattern, _Choices]]:
         for lengths in product(range(1, _LONGEST + 1), repeat=2):
             line, cells = self._cells(*lengths)
             visibility = visibility_in(model, line)
@@ -221,7 +224,7 @@ class LongMultiplicationEnumeration(GroupedEnumeration[_Choices]):
                     yield pattern, _Choices.of(cell, pattern)
 
     def _cells(self, num_columns: int, num_rows: int) -> tuple[AnnotatedTokens, list[Cell]]:
-        """The line of numbers of so many digits, and all of its cells."""
+        """Return the line of two numbers with these numbers of digits, and all of its cells."""
         problem = Problems.from_texts([["1" * num_columns, "1" * num_rows]], ["*"])
         line = self._format.write(problem, self._task.answer(problem))
         tokens = _tokens(num_columns, num_rows)
@@ -231,7 +234,7 @@ class LongMultiplicationEnumeration(GroupedEnumeration[_Choices]):
         places = product(range(1, num_rows + 1), range(1, num_columns + 2))
         cells = []
         for row, column in [(1, 0), *places]:
-            here = {
+            fixed = {
                 _START: SYMBOL,
                 _EQUALS: SYMBOL,
                 (MULTIPLICAND, column, 0): MULTIPLICAND,
@@ -240,26 +243,26 @@ class LongMultiplicationEnumeration(GroupedEnumeration[_Choices]):
                 (DIGIT, column + 1, row - 1): ABOVE,
             }
             written = {(part, column, row): part for part in (CARRY, PRODUCT, DIGIT)}
-            numbers = [(here | written).get(token, STRANGER) for token in tokens]
+            numbers = [(fixed | written).get(token, STRANGER) for token in tokens]
             own = {_EQUALS} if column == 0 else set(written)
             queries = [index for index, token in enumerate(tokens) if token in own]
             cells.append(Cell(line, column, row, num_columns, num_rows, numbers, queries))
         return line, cells
 
-    def contents(self, pattern: Pattern, choices: _Choices) -> Context:
-        """Tokens from what enters the cell."""
-        format, entering = self._format, choices.entering()
-        carry = format.first_carry + entering.carry
-        product_id = format.product_ids[entering.product].long()
-        digit = entering.total % 10
+    def context(self, pattern: Pattern, choices: _Choices) -> Context:
+        """Return the tokens that the pattern holds for all inputs of the cell."""
+        format, inputs = self._format, choices.inputs()
+        carry = format.first_carry + inputs.carry
+        product_id = format.product_ids[inputs.product].long()
+        digit = inputs.total % 10
         value = {
-            MULTIPLICAND: entering.multiplicand,
-            MULTIPLIER: entering.multiplier,
+            MULTIPLICAND: inputs.multiplicand,
+            MULTIPLIER: inputs.multiplier,
             CARRY: carry,
             PRODUCT: product_id,
             DIGIT: digit,
-            ABOVE: entering.above,
-            NEXT: entering.next,
+            ABOVE: inputs.above,
+            NEXT: inputs.next,
         }
         constant = torch.zeros_like(carry)
         if pattern.numbers[-1] == SYMBOL:
@@ -269,11 +272,7 @@ class LongMultiplicationEnumeration(GroupedEnumeration[_Choices]):
         elif pattern.numbers[-1] == PRODUCT:
             target = digit
         elif choices.has_product:
-            target = format.first_carry + entering.total // 10
+            target = format.first_carry + inputs.total // 10
         else:
             target = constant + (format.end_id if choices.last_row else format.first_carry)
-        ids = [
-            constant + symbol if number == SYMBOL else value[number]
-            for number, symbol in zip(pattern.numbers, pattern.ids, strict=True)
-        ]
-        return Context(pattern, torch.stack(ids, dim=1), target, entering.operands)
+        return Context(pattern, fill(pattern, value, constant), target, inputs.operands)

@@ -1,9 +1,10 @@
-"""What a model's reach is, and what every listing of its contents has to tell.
+"""Receptive fields, the contexts they can hold, and what every enumeration of them provides.
 
-A *pattern* is the reach of one query: which tokens, in which columns of which numbers, seeing each
-other how. Its *contents* are all tokens that can stand there in a right line, each with the right
-next token. Where they come from depends on the calculation: `columns` lists those of sums and
-differences, `cells` those of products, `rows` those of divisions, `insertions` those of sorting.
+A *pattern* is the receptive field of one query: which tokens it holds, in which columns of which
+numbers, and which of them see each other. A *context* fills a pattern with tokens of a right line
+and names the right next token. Which contexts occur depends on the calculation, so each algorithm
+has a module of its own: `column_addition`, `long_multiplication`, `non_restoring_division` and
+`insertion_sort`.
 """
 
 from abc import ABC, abstractmethod
@@ -21,9 +22,9 @@ from abacist.models.teacher_forcing import coordinates_of
 from abacist.models.transformer import Transformer
 
 SYMBOL = -1
-"""A token that is the same whatever the digits are."""
+"""The role of a token that is the same whatever the digits are."""
 STRANGER = -3
-"""A token that has no part in the calculation."""
+"""The role of a token that takes no part in the calculation."""
 
 
 class NotProvable(AbacistError):
@@ -31,123 +32,145 @@ class NotProvable(AbacistError):
 
 
 class Skeleton(Protocol):
-    """One calculation in one line, whose digits do not matter."""
+    """One calculation in one line. Its digits do not matter, only their roles."""
 
     @property
     def line(self) -> AnnotatedTokens:
-        """(1, T)"""
+        """The line, (1, T)."""
 
     @property
     def numbers(self) -> list[int]:
-        """Of every token which number of the calculation it is a digit of; or SYMBOL, STRANGER."""
+        """For each token, the number of the calculation it is a digit of; or SYMBOL or STRANGER."""
 
     @property
     def queries(self) -> list[int]:
-        """The tokens behind which something of the calculation has to be written."""
+        """Positions of the tokens after which a token of the calculation has to be written."""
 
     @property
     def remedy(self) -> str:
-        """What makes a model see no strangers."""
+        """Options that train a model which sees no strangers."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """The reach of one query in one line: which tokens, not yet what they contain."""
+    """The receptive field of one query in one line: which tokens it holds, not what they say."""
 
     tokens: list[int]
-    """Where in the line they stand, in order; the query is the last."""
+    """Positions in the line in ascending order; the query is the last."""
     coordinates: Coordinates
+    """Coordinates of these tokens, (1, M) each."""
     ids: list[int]
-    """Of which only the symbols mean anything."""
+    """Ids of these tokens in the line that showed the pattern; only those of symbols matter."""
     numbers: list[int]
+    """Roles of these tokens, as in `Skeleton.numbers`."""
     key: bytes
     """Equal for patterns that no model with this visibility can tell apart."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a pattern may contain, n cases."""
+    """Everything that a pattern can hold, as n cases."""
 
     pattern: Pattern
     ids: Tensor
-    """int64 (n, R): the tokens of the reach."""
+    """int64 (n, M): the tokens of the receptive field."""
     target: Tensor
     """int64 (n,): the right next token."""
     operands: Callable[[int], list[str]]
-    """The numbers of a whole problem in whose line that case stands."""
+    """Returns the operands of a whole problem whose line contains the case of that number."""
 
 
 class Enumeration(Protocol):
-    """Everything that can stand in the reaches of a model."""
+    """All contexts that the receptive fields of a model can hold in right lines."""
 
     claim: str
-    """What a model that is right in every reach does."""
+    """What a model does that is right in every context."""
     patterns: list[Pattern]
-    """Each once."""
+    """All patterns, each once."""
     num_cases: int
-    """How many cases will be gone through, with repetitions."""
+    """Number of cases that `parts` yields, repetitions included."""
 
     def parts(self) -> Iterator[tuple[list[Context], int]]:
-        """All contents, in parts of one pattern each, and how many cases were gone through for it.
+        """Yield the contexts of one pattern at a time, and the number of cases that made them.
 
-        What is equal, or equal but for the right next token, is in the same part.
+        Cases that are equal, or equal except for the right next token, are in the same part.
         """
 
     def long_lines(self) -> Iterator[tuple[Tensor, list[Skeleton]]]:
-        """A few lines of long numbers: ids (n, T), and all calculations that stand in them."""
+        """Yield a few lines of long numbers: ids (n, T), and all calculations they contain."""
 
 
 Choices = TypeVar("Choices", bound=Hashable)
-"""What tells all that may stand in a pattern."""
+"""A description from which all contexts of a pattern can be generated."""
 
 
 class GroupedEnumeration(ABC, Generic[Choices]):
-    """A listing of patterns and choices, each found any number of times."""
+    """An enumeration made of pairs of a pattern and its choices, repetitions allowed."""
 
-    def __init__(self, claim: str, found: Iterable[tuple[Pattern, Choices]]) -> None:
+    def __init__(self, claim: str, pairs: Iterable[tuple[Pattern, Choices]]) -> None:
         self.claim = claim
         groups: dict[bytes, dict[Choices, Pattern]] = {}
-        for pattern, choices in found:
+        for pattern, choices in pairs:
             groups.setdefault(pattern.key, {}).setdefault(choices, pattern)
         self.patterns = [next(iter(group.values())) for group in groups.values()]
         self._parts = [
-            [self.contents(pattern, choices) for choices, pattern in group.items()]
+            [self.context(pattern, choices) for choices, pattern in group.items()]
             for group in groups.values()
         ]
         self.num_cases = sum(map(_num_cases, self._parts))
 
     def parts(self) -> Iterator[tuple[list[Context], int]]:
-        """All contents, pattern by pattern, and how many cases were gone through for it."""
+        """Yield the contexts of one pattern at a time, and the number of cases that made them."""
         for part in self._parts:
             yield part, _num_cases(part)
 
     @abstractmethod
-    def contents(self, pattern: Pattern, choices: Choices) -> Context:
-        """All that may stand in the pattern."""
+    def context(self, pattern: Pattern, choices: Choices) -> Context:
+        """Return everything that the pattern can hold."""
 
 
 def _num_cases(part: list[Context]) -> int:
-    return sum(len(contents.target) for contents in part)
+    return sum(len(context.target) for context in part)
+
+
+def fill(pattern: Pattern, values: dict[int, Tensor], constant: Tensor) -> Tensor:
+    """Return the ids int64 (n, M) of a pattern whose roles hold these values, (n,) each.
+
+    Symbols keep their ids; `constant` is a tensor of n zeros.
+    """
+    ids = [
+        constant + symbol if number == SYMBOL else values[number]
+        for number, symbol in zip(pattern.numbers, pattern.ids, strict=True)
+    ]
+    return torch.stack(ids, dim=1)
 
 
 def visibility_in(model: Transformer, line: AnnotatedTokens) -> list[Tensor]:
-    """Which token of a line sees which, in each layer: bool (T, T)."""
+    """Return, for each layer, which token of a line sees which: bool (T, T), query by key."""
     return [v[0] for v in model.visibility(coordinates_of(line, equal_lengths=True))]
 
 
-def reach(visibility: list[Tensor], query: int) -> list[int]:
-    """All tokens that can influence the query's logits, in order."""
-    reached = torch.zeros(visibility[0].shape[0], dtype=torch.bool)
-    reached[query] = True
+def receptive_field(visibility: list[Tensor], query: int) -> list[int]:
+    """Return the positions of all tokens that can influence the logits at `query`, in ascending order.
+
+    Args:
+        visibility: one bool tensor (T, T) per layer, indexed [query, key].
+        query: position of the token whose logits are read.
+    """
+    influential = torch.zeros(visibility[0].shape[0], dtype=torch.bool)
+    influential[query] = True
     for visible in reversed(visibility):
-        reached |= visible[reached].any(dim=0)
-    tokens: list[int] = reached.nonzero().squeeze(1).tolist()
+        influential |= visible[influential].any(dim=0)
+    tokens: list[int] = influential.nonzero().squeeze(1).tolist()
     return tokens
 
 
 def pattern_of(skeleton: Skeleton, visibility: list[Tensor], query: int) -> Pattern:
-    """The reach of one query. Raises `NotProvable` where it holds what is no part of the calculation."""
-    tokens = reach(visibility, query)
+    """Return the pattern of one query.
+
+    Raises `NotProvable` if the receptive field holds a token that takes no part in the calculation.
+    """
+    tokens = receptive_field(visibility, query)
     line = skeleton.line
     numbers = [skeleton.numbers[token] for token in tokens]
     if STRANGER in numbers:
@@ -175,7 +198,7 @@ def pattern_of(skeleton: Skeleton, visibility: list[Tensor], query: int) -> Patt
 
 
 def _relative(coordinate: Tensor) -> list[int]:
-    """A coordinate as seen from the query; what has none is told apart from all that have."""
+    """Return a coordinate relative to the query's; tokens without one keep a value of their own."""
     values = coordinate[0]
     relative: list[int] = torch.where(
         values >= 0, values - values[-1], -1_000_000 + values
@@ -184,11 +207,19 @@ def _relative(coordinate: Tensor) -> list[int]:
 
 
 def too_many(cases: int, hours: float | None = None) -> NotProvable:
-    """The refusal of a check that would take too long."""
-    shown = f"{cases:,}" if cases < 1_000_000_000_000 else f"10^{len(str(cases)) - 1}"
-    time = "" if hours is None else f" and checking them would take about {hours:.1f} hours"
+    """Return the refusal of a check that would take too long."""
+    count = f"{cases:,}" if cases < 1_000_000_000_000 else f"10^{len(str(cases)) - 1}"
+    time = "" if hours is None else f", and checking them would take about {_duration(hours)}"
     return NotProvable(
-        f"the reaches of this model have {shown} possible contents{time}, more than the time given. "
-        "Try a narrower window of --model.positions, fewer --model.num_layers or fewer operands, "
-        "--format running-sums for many of them, or abacist prove --max-minutes."
+        f"the receptive fields of this model have {count} possible contexts{time}, which is more "
+        "than the time limit allows. Try a narrower window of --model.positions, fewer "
+        "--model.num_layers, fewer operands, --format running-sums for many operands, or a higher "
+        "abacist prove --max-minutes."
     )
+
+
+def _duration(hours: float) -> str:
+    """Return a time in the unit in which it is at least 1, down to seconds."""
+    if hours >= 1:
+        return f"{hours:,.1f} hours"
+    return f"{60 * hours:.1f} minutes" if 60 * hours >= 1 else f"{3600 * hours:.2g} seconds"

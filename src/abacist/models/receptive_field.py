@@ -1,32 +1,33 @@
-"""Reach: which tokens can influence a logit."""
+"""The receptive field of a model: which tokens can influence a logit."""
 
 from abacist.models.config import CoordinateName, ModelConfig
 
 
 def obstacle_to_finite_receptive_field(config: ModelConfig) -> str | None:
-    """Why a logit of such a model may depend on arbitrarily much of its line; None if it cannot.
+    """Return why a logit of such a model can depend on arbitrarily many tokens; None if it cannot.
 
-    Reach is finite, and the same wherever in a number a token stands, when every token sees a
-    bounded set of others, chosen by differences of place alone, and is told nothing else.
+    The receptive field is finite, and the same wherever in a number a token stands, if every token
+    sees a bounded set of others that is chosen by differences of place alone, and if nothing else
+    about its position enters the model.
     """
     remedy = "Train with --model.positions place-relative."
     if config.direction != "causal":
         return "it is an encoder, which sees all of a line. Train with --model.direction causal."
     if config.length_scaling:
         return (
-            "its attention grows sharper with the number of tokens. "
+            "its attention becomes sharper as the number of tokens grows. "
             "Train with --model.length_scaling false."
         )
     for scheme in config.positions:
         if scheme.encoding in ("learned", "sinusoidal", "fire"):
             return (
-                f"its {scheme.encoding} encoding tells every token its absolute "
-                f"{scheme.coordinate}, so no finite set of cases covers all lengths. {remedy}"
+                f"its {scheme.encoding} encoding depends on the absolute {scheme.coordinate} of a "
+                f"token, so no finite set of cases covers all lengths. {remedy}"
             )
         if scheme.encoding == "rotary" and scheme.coordinate != "index":
             return (
-                f"its rotary encoding turns a token by its absolute {scheme.coordinate} and leaves "
-                f"those that have none, such as the start token, as they are. {remedy}"
+                f"its rotary encoding rotates a token by its absolute {scheme.coordinate} and does "
+                f"not rotate tokens without one, such as the start token. {remedy}"
             )
         if scheme.coordinate == "index":
             return (
@@ -42,9 +43,9 @@ def obstacle_to_finite_receptive_field(config: ModelConfig) -> str | None:
 
 
 def receptive_field_over(config: ModelConfig, coordinate: CoordinateName) -> tuple[int, int] | None:
-    """How far below and above a token's own coordinate can influence it through all layers.
+    """Return how far below and above its own coordinate a token sees through all layers.
 
-    None where no position scheme has a window over that coordinate.
+    Returns None if no position scheme has a window over that coordinate.
     """
     windows = [
         scheme.window
