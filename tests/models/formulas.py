@@ -36,7 +36,7 @@ def alibi_slopes(num_heads: int) -> list[float]:
 def t5_bucket(difference: int, bidirectional: bool, num_buckets: int, max_distance: int) -> int:
     """`_relative_position_bucket` of T5 (arXiv 1910.10683 §2.1); `difference` is key minus query.
 
-    T5 recurrences log(d / exact) / log(max / exact) · n down; here that is done with exact fractions.
+    T5 rounds log(d / exact) / log(max / exact) · n down; here that is done with exact fractions.
     """
     bucket = 0
     if bidirectional:

@@ -103,10 +103,10 @@ def plain_python(config: TaskConfig, problem: Problems) -> Callable[[], str]:
 
 
 def _seconds_a_call(calculate: Callable[[], str]) -> float:
-    recurrences = []
+    seconds = []
     for _ in range(_PYTHON_ROUNDS):
         start = time.perf_counter()
         for _ in range(_PYTHON_CALLS):
             calculate()
-        recurrences.append((time.perf_counter() - start) / _PYTHON_CALLS)
-    return statistics.median(recurrences)
+        seconds.append((time.perf_counter() - start) / _PYTHON_CALLS)
+    return statistics.median(seconds)
