@@ -180,13 +180,13 @@ def test_a_window_too_narrow_for_the_task_is_refused(recipe_name, settings):
     ("recipe_name", "settings", "reason"),
     [
         ("subtract", {"model.positions": "place-relative"}, "knows the place of a digit but not its row"),
-        ("subtract", {"format": "reversed"}, "which number is larger"),
+        ("subtract", {"format": "reversed"}, "which operand is larger"),
         ("subtract", {"format": "usual"}, "Train with --format complement"),
         ("add", {"format": "usual"}, "Train with --format reversed"),
         ("add", {"format": "complement"}, "Train with --format reversed"),
         ("add", {"task": "multiply"}, "long-multiplication, for divisions in the format"),
         ("sort", {"format": "labels", "model.positions": "place-relative"},
-         "in the format insertion-sort, so far; this model sorts up to 52"),
+         "in the format insertion-sort; this model sorts up to 52"),
         ("add-many", {"model.num_layers": 2}, "no more than the two rows above"),
         ("add-many", {"model.positions": "place-relative"}, "no more than the two rows above"),
         ("add-many", {"model.positions.1.window": "-3,0"}, "no more than the two rows above"),
@@ -219,10 +219,10 @@ def test_what_cannot_be_proved_is_said_with_what_to_change(recipe_name, settings
 
 
 @pytest.mark.parametrize("recipe_name", RECIPES)
-def test_a_long_line_that_shows_an_unlisted_reach_is_not_passed_over(recipe_name):
+def test_a_long_line_with_a_pattern_that_was_not_enumerated_is_reported(recipe_name):
     table = Table(recipe_name)
     table.enumeration.patterns.pop()
-    with pytest.raises(receptive_fields.NotProvable, match="was not listed"), torch.no_grad():
+    with pytest.raises(receptive_fields.NotProvable, match="was not enumerated"), torch.no_grad():
         certificate._locality_error(table.model.double(), table.enumeration)
 
 

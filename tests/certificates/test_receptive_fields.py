@@ -110,8 +110,8 @@ class Enumerated:
                     names.get(r, receptive_fields.STRANGER) if p > 0 else receptive_fields.SYMBOL
                 )
                 numbers.append(number)
-                column_addition.append(0 if (r, p) == (own, 0) else p or -2)
-            # Behind a row stands its separator, or the end token as the last of its columns.
+                columns.append(0 if (r, p) == (own, 0) else p or -2)
+            # A row is followed by its separator, or the end token as the last of its columns.
             if own == last:
                 numbers[-1] = receptive_fields.STRANGER
             calculations.append(calculation_layout.Calculation(line, numbers, columns, (), 0))

@@ -36,6 +36,7 @@ from abacist.certificates.receptive_fields import (
     too_many,
     visibility_in,
 )
+from abacist.certificates.rounding import FLOAT32, BoundedModel, Precision
 from abacist.formats.format import Format
 from abacist.formats.insertion_sort import InsertionSortFormat
 from abacist.formats.long_multiplication import LongMultiplicationFormat
@@ -43,7 +44,7 @@ from abacist.formats.non_restoring_division import NonRestoringDivisionFormat
 from abacist.models.block import Block
 from abacist.models.encodings import INVISIBLE
 from abacist.models.receptive_field import obstacle_to_finite_receptive_field
-from abacist.models.teacher_forcing import Forced, coordinates_of
+from abacist.models.teacher_forcing import coordinates_of
 from abacist.models.transformer import Transformer
 from abacist.scoring.solving import Solution, solve
 from abacist.scoring.trained_model import TrainedModel
@@ -79,9 +80,13 @@ class Certificate:
     wrong: int = 0
     """Number of neighbourhoods after which the model's next token is not the right one."""
     smallest_margin: float | None = None
-    """Right logit minus the best wrong one, in the worst neighbourhood, in float64."""
-    rounding_error: float | None = None
-    """Largest difference between float32 and float64 logits, over all neighbourhoods and kernels."""
+    """Right logit minus the best wrong one, in the worst neighbourhood, as float64 computes it."""
+    proved_margin: float | None = None
+    """Lower bound on that margin in the function of real numbers that the weights define."""
+    rounding_bound: float | None = None
+    """Upper bound on the part of any margin that an implementation in `precision` can lose."""
+    precision: str = "float32"
+    """The arithmetic for which the claim holds, on any device and in any order of summation."""
     locality_error: float | None = None
     """Largest difference between a logit in a long line and in its receptive field alone, in float64."""
     counterexample: Solution | None = None
@@ -101,20 +106,24 @@ def prove(
     trained_model: TrainedModel,
     max_minutes: float = MAX_MINUTES,
     on_progress: OnProgress = lambda done, total: None,
+    precision: Precision = FLOAT32,
 ) -> Certificate:
     """Check every neighbourhood of a trained model.
 
     Returns a certificate, which holds the claim that is proved, or a counterexample, or the reason
     why there is neither. A check that would take more than `max_minutes` is given up as soon as
-    that is known.
+    that is known. The claim holds for the function of real numbers that the weights define, and for
+    every implementation of it in `precision` (see `rounding`).
     """
     try:
-        return _prove(trained_model, 60 * max_minutes, on_progress)
+        return _prove(trained_model, 60 * max_minutes, on_progress, precision)
     except NotProvable as reason:
         return Certificate(False, str(reason))
 
 
-def _prove(trained_model: TrainedModel, max_seconds: float, on_progress: OnProgress) -> Certificate:
+def _prove(
+    trained_model: TrainedModel, max_seconds: float, on_progress: OnProgress, precision: Precision
+) -> Certificate:
     begin = time.perf_counter()
     model, task, format = trained_model.model, trained_model.task, trained_model.format
     _check_model(model)
@@ -122,7 +131,7 @@ def _prove(trained_model: TrainedModel, max_seconds: float, on_progress: OnProgr
     _check_scores(exact)
     enumeration = _enumeration(exact, task, format, max_seconds * _MOST_PER_SECOND)
     total = enumeration.num_cases
-    tally = _Tally(model, exact)
+    tally = _Tally(BoundedModel(exact, precision))
     done, first = 0, time.perf_counter()
     for part, num_cases in enumeration.parts():
         tally.check(part)
@@ -133,18 +142,18 @@ def _prove(trained_model: TrainedModel, max_seconds: float, on_progress: OnProgr
             raise too_many(total, hours=spent * total / done / 3600)
     locality = _locality_error(exact, enumeration)
     counterexample = _counterexample(trained_model, tally.lowest) if tally.wrong else None
-    smallest, rounding = tally.smallest_margin, tally.rounding_error
-    certified = tally.wrong == 0 and smallest > 2 * rounding and locality <= 1e-9
+    certified = tally.wrong == 0 and tally.implemented_margin > 0 and locality <= 1e-9
     if certified:
         reason = enumeration.claim
     elif tally.wrong:
         reason = f"{tally.wrong:,} of {tally.cases:,} neighbourhoods are followed by a wrong token."
         if counterexample is None:
             reason += " The answers of problems made from the worst of them are right nevertheless."
-    elif not smallest > 2 * rounding:
+    elif not tally.implemented_margin > 0:
         reason = (
-            f"no neighbourhood is wrong, but the smallest margin, {smallest:.2g}, is not above "
-            f"twice the rounding error of float32, {rounding:.2g}."
+            f"no neighbourhood is wrong, but an implementation in {precision.name} can lose up to "
+            f"{tally.rounding_bound:.2g} of a margin by rounding, and the smallest margin is "
+            f"{tally.smallest_margin:.2g}."
         )
     else:
         reason = (
@@ -156,8 +165,10 @@ def _prove(trained_model: TrainedModel, max_seconds: float, on_progress: OnProgr
         patterns=len(enumeration.patterns),
         neighbourhoods=tally.cases,
         wrong=tally.wrong,
-        smallest_margin=smallest,
-        rounding_error=rounding,
+        smallest_margin=tally.smallest_margin,
+        proved_margin=tally.proved_margin,
+        rounding_bound=tally.rounding_bound,
+        precision=precision.name,
         locality_error=locality,
         counterexample=counterexample,
         seconds=time.perf_counter() - begin,
@@ -214,9 +225,10 @@ def _check_scores(exact: Transformer) -> None:
 class _Tally:
     """The results of the check so far."""
 
-    def __init__(self, model: Transformer, exact: Transformer) -> None:
-        self.model, self.exact = model, exact
-        self.cases, self.wrong, self.rounding_error = 0, 0, 0.0
+    def __init__(self, bounded: BoundedModel) -> None:
+        self.bounded = bounded
+        self.cases, self.wrong, self.rounding_bound = 0, 0, 0.0
+        self.proved_margin, self.implemented_margin = torch.inf, torch.inf
         self.lowest: list[tuple[float, Context, int]] = []
         """The smallest margins in ascending order, each with its context and case."""
 
@@ -229,19 +241,28 @@ class _Tally:
         ids, target, origin = _distinct(part)
         if not len(ids):
             return
-        pattern = part[0].pattern
-        logits = _logits(self.exact, pattern, ids)
-        margin = Forced(logits.unsqueeze(1), target.unsqueeze(1)).margins().squeeze(1)
         self.cases += len(ids)
+        margins = []
+        for some, right in zip(
+            ids.split(self.bounded.cases_at_once),
+            target.split(self.bounded.cases_at_once),
+            strict=True,
+        ):
+            bound = self.bounded.margins(part[0].pattern, some, right)
+            margins.append(bound.computed.nan_to_num(nan=-torch.inf))
+            self.proved_margin = min(self.proved_margin, _smallest(bound.real))
+            self.implemented_margin = min(self.implemented_margin, _smallest(bound.implemented))
+            self.rounding_bound = max(self.rounding_bound, -_smallest(-bound.rounding))
+        margin = torch.cat(margins)
         self.wrong += int((~(margin > 0)).sum())
-        # Compare the kernels that are really used, in the model's own precision, with float64.
-        for path in ("dense", "windowed"):
-            difference = _logits(self.model, pattern, ids, path) - logits
-            self.rounding_error = max(self.rounding_error, _largest(difference))
-        margin = margin.nan_to_num(nan=-torch.inf)
         for case in margin.topk(min(_MOST_COMPLETED, len(margin)), largest=False).indices.tolist():
             self.lowest.append((float(margin[case]), *_locate(part, int(origin[case]))))
         self.lowest = sorted(self.lowest, key=lambda entry: entry[0])[:_MOST_COMPLETED]
+
+
+def _smallest(bounds: Tensor) -> float:
+    """Return the smallest bound; minus infinity if one is NaN, which min() could hide."""
+    return float(bounds.nan_to_num(nan=-torch.inf).min())
 
 
 def _distinct(part: list[Context]) -> tuple[Tensor, Tensor, Tensor]:

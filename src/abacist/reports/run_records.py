@@ -117,7 +117,7 @@ class Verdict:
     neighbourhoods: int
     wrong: int
     smallest_margin: float | None
-    rounding_error: float | None
+    rounding_bound: float | None
     counterexample: str | None
     step: int | None
 
@@ -301,7 +301,7 @@ def _verdict(data: Mapping[str, Any]) -> Verdict:
         neighbourhoods=int(data["neighbourhoods"]),
         wrong=int(data["wrong"]),
         smallest_margin=_number(data["smallest_margin"]),
-        rounding_error=_number(data["rounding_error"]),
+        rounding_bound=_number(data["rounding_bound"]),
         counterexample=wrong
         and f"{wrong['problem']}={_answer(wrong['answer'])}, right is {wrong['expected']}",
         step=_whole(data.get("step")),

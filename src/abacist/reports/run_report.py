@@ -59,8 +59,8 @@ def verdict(records: Records) -> Markup:
             element(
                 "p",
                 f"{proof.neighbourhoods:,} neighbourhoods checked, {proof.wrong:,} wrong, smallest "
-                f"margin {_figure(proof.smallest_margin, '.2f')} logits (float32 recurrences by "
-                f"{_figure(proof.rounding_error, '.1g')}).",
+                f"margin {_figure(proof.smallest_margin, '.2f')} logits, of which an implementation "
+                f"loses at most {_figure(proof.rounding_bound, '.2g')} by rounding.",
             ),
         ]
     else:

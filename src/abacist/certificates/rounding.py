@@ -1,0 +1,607 @@
+"""Rigorous bounds on logits: the function of real numbers, and every float32 implementation of it.
+
+The weights of a model define a function of real numbers: attention over the visible tokens only,
+sums and products without rounding. This module evaluates it in float64 and carries along, for every
+number x of the calculation, two bounds:
+
+    own     |computed x - real x|           what float64 itself may have lost here
+    error   |implemented x - real x|        what an implementation in lower precision may lose
+
+So a real logit lies within `value ± own`, and the logit of any implementation within
+`value ± (own + error)`. Both bounds follow from the standard model of rounding (Higham, *Accuracy and
+Stability of Numerical Algorithms*, 2nd edition, §2.2 and §3.1): with the unit roundoff u, an operation
+returns its exact result times 1 + δ, |δ| ≤ u, plus at most `underflow`; a sum of n products, in any
+order and with or without fused multiply-add, errs by at most γₙ = nu / (1 - nu) times the sum of the
+absolute products. In addition,
+
+* exp, erf and square roots are within 4 ulps, and exp(x) is 0 below -200;
+* a variance may be computed in two passes, in one pass, or by Welford's method;
+* a softmax may subtract any number near its maximum first, may rescale as it goes (as FlashAttention
+  does), and may divide before or after the values are added;
+* a masked score is at most -10²⁹, so the exponential of its distance from the largest score is 0 and
+  the token adds nothing. This is why whole lines obey the bounds of their receptive fields.
+
+So the bound holds on any device and for any batch size, if its kernels keep these rules. PyTorch's
+float32 does; TF32 and bfloat16 round the factors of products as well, for which there are `TF32` and
+`BFLOAT16` with bounds of their own.
+
+The bounds are sums and products of positive numbers, so evaluating them in float64 loses at most a
+relative 10⁻¹², for which `_SLACK` makes up.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from abacist.certificates.receptive_fields import NotProvable, Pattern
+from abacist.models.attention import Attention
+from abacist.models.block import MLP, Block
+from abacist.models.encodings import AlibiBias
+from abacist.models.transformer import Transformer
+
+_SLACK = 1 + 2.0**-32
+_NUMBERS_AT_ONCE = 1 << 21
+"""Size of the largest tensors, Jacobians of the hidden layer, that are held at a time."""
+_ULPS = 4
+"""Largest error of exp, erf and square roots, in units in the last place."""
+_LIPSCHITZ = {"relu": 1.0, "gelu": 1.13, "silu": 1.1}
+"""Largest slope of each activation, rounded up."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How an implementation rounds."""
+
+    name: str
+    unit: float
+    """Unit roundoff u: half the distance from 1 to the next larger number."""
+    factor_unit: float = 0.0
+    """Unit roundoff of the factors of a matrix product, if they are rounded first."""
+    sum_unit: float = 2.0**-24
+    """Unit roundoff in which sums are accumulated before their result is rounded."""
+    underflow: float = 2.0**-126
+    """Largest absolute error of a result that is too small for full precision; it may become 0."""
+
+    def gamma(self, terms: int) -> float:
+        """Relative error bound of a sum of `terms` products, its final rounding included."""
+        if terms * self.sum_unit >= 0.5:
+            raise NotProvable(f"sums of {terms:,} terms are too long for a bound in {self.name}.")
+        summed = terms * self.sum_unit / (1 - terms * self.sum_unit)
+        return (1 + summed) * (1 + self.unit) - 1
+
+    def elementwise(self, operations: int) -> float:
+        """Relative error bound of several operations one after the other."""
+        return (1 + self.unit) ** operations - 1
+
+
+FLOAT64 = Precision("float64", 2.0**-53, sum_unit=2.0**-53, underflow=2.0**-1022)
+FLOAT32 = Precision("float32", 2.0**-24)
+TF32 = Precision("TF32", 2.0**-24, factor_unit=2.0**-11)
+BFLOAT16 = Precision("bfloat16", 2.0**-8, factor_unit=2.0**-8)
+"""Products of bfloat16 numbers, added up in float32; everything else is rounded to bfloat16."""
+PRECISIONS = {precision.name.lower(): precision for precision in (FLOAT32, TF32, BFLOAT16)}
+
+
+@dataclass(frozen=True)
+class Enclosure:
+    """Numbers with their bounds; all three tensors are float64 and have one shape."""
+
+    value: Tensor
+    own: Tensor
+    """Largest distance of `value` from the real number."""
+    error: Tensor
+    """Largest distance of an implementation's number from the real number."""
+
+    @staticmethod
+    def exact(value: Tensor) -> "Enclosure":
+        """Numbers that are known and represented exactly, such as weights."""
+        value = value.double()
+        return Enclosure(value, torch.zeros_like(value), torch.zeros_like(value))
+
+    @property
+    def largest(self) -> Tensor:
+        """A bound on the absolute value, real or implemented."""
+        return (self.value.abs() + self.own + self.error) * _SLACK
+
+    def __getitem__(self, index: object) -> "Enclosure":
+        return Enclosure(self.value[index], self.own[index], self.error[index])  # type: ignore[index]
+
+    def reshaped(self, *shape: int) -> "Enclosure":
+        """The same numbers in another shape."""
+        return Enclosure(*(x.reshape(shape) for x in (self.value, self.own, self.error)))
+
+
+def stack(parts: Sequence[Enclosure], dim: int) -> Enclosure:
+    """Concatenate enclosures."""
+    return Enclosure(
+        torch.cat([part.value for part in parts], dim),
+        torch.cat([part.own for part in parts], dim),
+        torch.cat([part.error for part in parts], dim),
+    )
+
+
+@dataclass(frozen=True)
+class MarginBound:
+    """Margins of the right tokens, right logit minus the best wrong one, with bounds; (n,) each."""
+
+    computed: Tensor
+    """The margin as float64 computes it."""
+    real: Tensor
+    """A lower bound on the margin in the function of real numbers."""
+    implemented: Tensor
+    """A lower bound on the margin of every implementation."""
+
+    @property
+    def rounding(self) -> Tensor:
+        """The part of a margin that an implementation can lose, at most."""
+        return self.real - self.implemented
+
+
+class BoundedModel:
+    """A trained model that computes enclosures of its logits.
+
+    Args:
+        exact: the model with its weights converted to float64, which is exact.
+        precision: how the implementations round whose logits are bounded.
+
+    Raises `NotProvable` for architectures whose rounding is not bounded so far.
+    """
+
+    def __init__(self, exact: Transformer, precision: Precision = FLOAT32) -> None:
+        config = exact.config
+        if config.norm_order != "pre" or config.query_key_norm or config.length_scaling:
+            raise NotProvable("so far, rounding is bounded for plain pre-normalised layers only.")
+        if config.injection == "sublayers":
+            raise NotProvable("so far, there is no bound on what is injected within layers.")
+        self.model, self.precision = exact, precision
+        widths = config.mlp_width * config.width
+        self.cases_at_once = max(32, _NUMBERS_AT_ONCE // widths)
+
+    @torch.no_grad()
+    def logits(self, pattern: Pattern, ids: Tensor) -> Enclosure:
+        """Enclose the logits (n, V) after receptive fields, ids (n, M), of one pattern."""
+        return self._read_off(self._before_last_mlp(pattern, ids))
+
+    @torch.no_grad()
+    def margins(self, pattern: Pattern, ids: Tensor, target: Tensor) -> MarginBound:
+        """Bound the margins of the right next tokens, int64 (n,), after receptive fields (n, M).
+
+        `logits` adds up absolute values from layer to layer, as if all errors could conspire. Here
+        the errors that reach the last MLP pass through the Jacobian of all that follows, which is
+        far smaller; what the Jacobian leaves out is of second order and bounded as well.
+        """
+        resid = self._before_last_mlp(pattern, ids)
+        logits = self._read_off(resid)
+        right = target.unsqueeze(1)
+        difference = logits.value.gather(1, right) - logits.value
+        own = logits.own.gather(1, right) + logits.own + 4 * FLOAT64.unit * difference.abs()
+        real = difference - own * _SLACK
+        loss = (logits.error.gather(1, right) + logits.error) * _SLACK
+        by_jacobian = self._loss_by_jacobian(resid, target)
+        if by_jacobian is not None:
+            loss = torch.minimum(loss, by_jacobian.nan_to_num(nan=torch.inf))
+        margins = (
+            bound.scatter(1, right, torch.inf).amin(dim=1)
+            for bound in (difference, real, real - loss)
+        )
+        return MarginBound(*margins)
+
+    def _before_last_mlp(self, pattern: Pattern, ids: Tensor) -> Enclosure:
+        """Enclose the residual stream of the last token before the last MLP, (n, D)."""
+        model = self.model
+        coordinates = model.place(pattern.coordinates)
+        view, _ = model.views(coordinates, 0, "dense")
+        visible_MM = view.visible[0]
+        embedded = Enclosure.exact(model.embedding.weight[ids])
+        embedded = self._norm(model.embedding_norm, embedded)
+        state = self._initial_state(embedded)
+        last_layer = len(model.blocks) - 1
+        for recurrence in range(model.config.recurrences):
+            state = self._inject(state, embedded)
+            for layer, block in enumerate(model.blocks):
+                assert isinstance(block, Block)
+                bias = self._score_bias(block.attention, view.pairs)
+                is_last = recurrence == model.config.recurrences - 1 and layer == last_layer
+                state = self._attend(block, state, visible_MM, bias, is_last)
+                if not is_last:
+                    state = self._add(
+                        state, self._mlp(block.mlp, self._norm(block.mlp_norm, state))
+                    )
+        return state[:, -1]
+
+    def _read_off(self, resid: Enclosure) -> Enclosure:
+        """Enclose the logits (n, V) from the residual stream before the last MLP, (n, D)."""
+        model, block = self.model, self.model.blocks[-1]
+        assert isinstance(block, Block)
+        resid = self._add(resid, self._mlp(block.mlp, self._norm(block.mlp_norm, resid)))
+        if isinstance(model.final_mlp, MLP):
+            resid = self._mlp(model.final_mlp, resid)
+        return self._linear(self._norm(model.final_norm, resid), model.head)
+
+    # Layers --------------------------------------------------------------------------------
+
+    def _initial_state(self, embedded: Enclosure) -> Enclosure:
+        if self.model.config.initial_state == "input":
+            return embedded
+        return Enclosure.exact(torch.zeros_like(embedded.value))
+
+    def _inject(self, state: Enclosure, embedded: Enclosure) -> Enclosure:
+        if self.model.config.injection == "add":
+            return self._add(state, embedded)
+        if self.model.injection is not None:
+            return self._linear(stack([state, embedded], -1), self.model.injection.mix)
+        return state
+
+    def _attend(
+        self, block: Block, state: Enclosure, visible: Tensor, bias: Enclosure, is_last: bool
+    ) -> Enclosure:
+        """Add one layer's attention, for the last token only if nothing else is needed: (n, M or 1, D)."""
+        first = state.value.shape[1] - 1 if is_last else 0
+        normed = self._norm(block.attention_norm, state)
+        mixed = self._attention(block.attention, normed, visible[first:], bias[first:], first)
+        return self._add(state[:, first:], mixed)
+
+    def _attention(
+        self, attention: Attention, x: Enclosure, visible_QM: Tensor, bias: Enclosure, first: int
+    ) -> Enclosure:
+        n, num_keys, _ = x.value.shape
+        heads = (attention.num_heads, attention.head_width)
+        query = self._linear(x[:, first:], attention.query).reshaped(n, -1, *heads)
+        key = self._linear(x, attention.key).reshaped(n, num_keys, *heads)
+        value = self._linear(x, attention.value).reshaped(n, num_keys, *heads)
+        # Scaling by K^-1/2 rounds the factor and the product, before or after the sum.
+        score = self._product(query, key, "nqhk,nthk->nqth", heads[1], roundings=3)
+        scale = heads[1] ** -0.5 * _SLACK
+        score = Enclosure(score.value * heads[1] ** -0.5, score.own * scale, score.error * scale)
+        score = self._add(score, bias, roundings=1 + len(attention.relative))
+        weights = self._softmax(score, visible_QM)
+        mixed = self._product(weights, value, "nqth,nthk->nqhk", num_keys)
+        return self._linear(mixed.reshaped(n, -1, heads[0] * heads[1]), attention.output)
+
+    def _score_bias(self, attention: Attention, pairs: Sequence[Tensor]) -> Enclosure:
+        """Enclose what the position schemes add to scores, (Q, T, H)."""
+        total = Enclosure.exact(torch.zeros(*pairs[0].shape[1:3], attention.num_heads))
+        for relative, features in zip(attention.relative, pairs, strict=True):
+            part = Enclosure.exact(relative(features)[0])
+            if isinstance(relative, AlibiBias):
+                part = self._rounded(part, part.value.abs(), 1)
+            total = self._add(total, part)
+        return total
+
+    def _mlp(self, mlp: MLP, x: Enclosure) -> Enclosure:
+        hidden = self._activation(mlp.activation, self._linear(x, mlp.up))
+        if mlp.gate is not None:
+            gate = self._linear(x, mlp.gate)
+            hidden = self._product(hidden, gate, "...f,...f->...f", 1)
+        return self._linear(hidden, mlp.down)
+
+    # Operations ----------------------------------------------------------------------------
+
+    def _rounded(self, x: Enclosure, magnitude: Tensor, roundings: int) -> Enclosure:
+        """Add the error of several roundings of numbers up to `magnitude`, as float64 computes them."""
+        lower = self.precision
+        implemented = magnitude + x.own + x.error
+        return Enclosure(
+            x.value,
+            (x.own + FLOAT64.elementwise(roundings) * magnitude + FLOAT64.underflow) * _SLACK,
+            (x.error + lower.elementwise(roundings) * implemented + roundings * lower.underflow)
+            * _SLACK,
+        )
+
+    def _add(self, x: Enclosure, y: Enclosure, roundings: int = 1) -> Enclosure:
+        total = Enclosure(x.value + y.value, x.own + y.own, x.error + y.error)
+        return self._rounded(total, (x.value.abs() + y.value.abs()) * _SLACK, roundings)
+
+    def _linear(self, x: Enclosure, linear: nn.Linear) -> Enclosure:
+        """Enclose `linear(x)`: sums of products with exact weights."""
+        weight, bias = linear.weight, linear.bias
+        size = weight.abs().t()
+        value = nn.functional.linear(x.value, weight, bias)
+        terms = linear.in_features + 1
+        extra = 0.0 if bias is None else bias.abs()
+        magnitude = x.value.abs() @ size + extra
+        implemented = x.largest @ size + extra
+        own = x.own @ size + FLOAT64.gamma(terms) * magnitude + terms * FLOAT64.underflow
+        error = x.error @ size + self._product_error(terms, implemented)
+        return Enclosure(value, own * _SLACK, error * _SLACK)
+
+    def _product(
+        self, x: Enclosure, y: Enclosure, equation: str, terms: int, roundings: int = 1
+    ) -> Enclosure:
+        """Enclose an einsum of two enclosures that adds `terms` products."""
+        terms = terms + roundings
+
+        def product(a: Tensor, b: Tensor) -> Tensor:
+            return torch.einsum(equation, a, b)
+
+        value = product(x.value, y.value)
+        x_size, y_size = x.value.abs(), y.value.abs()
+        own = product(x.own, y_size + y.own) + product(x_size, y.own)
+        own = own + FLOAT64.gamma(terms) * product(x_size, y_size) + terms * FLOAT64.underflow
+        # |x̂ŷ - xy| ≤ |x̂ - x| |ŷ| + |x| |ŷ - y|
+        error = product(x.error, y.largest) + product(x_size + x.own, y.error)
+        error = error + self._product_error(terms, product(x.largest, y.largest))
+        return Enclosure(value, own * _SLACK, error * _SLACK)
+
+    def _product_error(self, terms: int, magnitude: Tensor) -> Tensor:
+        """Bound the rounding of sums of products whose absolute values add up to `magnitude`."""
+        precision = self.precision
+        factors = (1 + precision.factor_unit) ** 2
+        relative = precision.gamma(terms) * factors + factors - 1
+        return relative * magnitude + 2 * terms * precision.underflow
+
+    def _norm(self, norm: nn.Module, x: Enclosure, rounding_only: bool = False) -> Enclosure:
+        """Enclose LayerNorm or RMSNorm over the last dimension.
+
+        With `rounding_only`, the error is that of normalising the implementation's own input, and
+        does not include what the error of that input passes on.
+        """
+        if isinstance(norm, nn.Identity):
+            return x
+        assert isinstance(norm, nn.LayerNorm | nn.RMSNorm)
+        assert norm.eps is not None
+        width, eps = x.value.shape[-1], norm.eps
+        lower = self.precision
+
+        def mean(values: Tensor) -> Tensor:
+            return values.mean(dim=-1, keepdim=True)
+
+        size, implemented = x.value.abs(), x.largest
+        if isinstance(norm, nn.LayerNorm):
+            middle = mean(x.value)
+            centred = x.value - middle
+            own = x.own + mean(x.own) + FLOAT64.gamma(width + 2) * (size + mean(size))
+            passed_on = x.error + mean(x.error)
+            mean_error = lower.gamma(width + 2) * (implemented + mean(implemented))
+        else:
+            middle, centred = torch.zeros_like(x.value[..., :1]), x.value
+            own, passed_on, mean_error = x.own, x.error, torch.zeros_like(x.value)
+        variance = mean(centred * centred)
+        own_variance = mean((2 * centred.abs() + own) * own) + FLOAT64.gamma(width + 4) * variance
+        own_variance = own_variance * _SLACK
+        # The variance of changed inputs, and then its computation by any of the three methods.
+        real_size = centred.abs() + own
+        passed_variance = mean((2 * real_size + passed_on) * passed_on) * _SLACK
+        computed_variance = 4 * lower.gamma(width + 4) * mean(implemented**2) * _SLACK
+
+        def inverse_root(bound: Tensor, at_least: Tensor) -> Tensor:
+            """Bound the change of v^-1/2 if v changes by `bound` and is never below `at_least`."""
+            possible = at_least > 0
+            change = 0.5 * bound * at_least.clamp(min=1e-300) ** -1.5
+            return torch.where(possible, change, torch.inf)
+
+        smallest = variance + eps - own_variance
+        root = (variance + eps) ** -0.5
+        own_root = inverse_root(own_variance, smallest) + 8 * FLOAT64.unit * root
+        largest_root = (root + own_root) * _SLACK
+        smallest_passed = smallest - passed_variance
+        passed_root = inverse_root(passed_variance, smallest_passed)
+        root_error = inverse_root(computed_variance, smallest_passed - computed_variance)
+        root_error = root_error + (2 * _ULPS + 4) * lower.unit * (
+            largest_root + passed_root + root_error
+        )
+        implemented_root = (largest_root + passed_root + root_error) * _SLACK
+        gain = norm.weight.abs()
+        shift = getattr(norm, "bias", None)
+        offset = 0.0 if shift is None else shift.abs()
+        value = centred * root * norm.weight
+        value = value if shift is None else value + shift
+        own_out = gain * (own * largest_root + centred.abs() * own_root)
+        own_out = own_out + 4 * FLOAT64.unit * (gain * real_size * largest_root + offset)
+        # Implementations scale x - mean, or x and the mean apart.
+        apart = implemented + middle.abs() + mean(implemented)
+        error = gain * (mean_error * implemented_root + (real_size + passed_on) * root_error)
+        if not rounding_only:
+            error = error + gain * (passed_on * implemented_root + real_size * passed_root)
+        error = error + 8 * lower.unit * (gain * apart * implemented_root + offset)
+        error = error + 8 * lower.underflow
+        return Enclosure(value, own_out * _SLACK, error * _SLACK)
+
+    def _activation(self, activation: nn.Module, x: Enclosure) -> Enclosure:
+        """Enclose ReLU, the exact GELU or SiLU."""
+        value: Tensor = activation(x.value)
+        kind = _kind(activation)
+        slope = _LIPSCHITZ[kind]
+        own, error = slope * x.own, slope * x.error
+        if kind != "relu":
+            # x/2 (1 + erf(x/√2)): 4 ulps of erf are 8u, the rounded argument adds u, the sum 2u,
+            # and the products 3u of a result of at most |x|. SiLU, x/(1 + exp(-x)), loses less.
+            roundings = 2 * _ULPS + 8
+            own = own + roundings * FLOAT64.unit * x.value.abs()
+            error = error + roundings * self.precision.unit * x.largest
+            error = error + roundings * self.precision.underflow
+        return Enclosure(value, own * _SLACK, error * _SLACK)
+
+    def _softmax(self, score: Enclosure, visible_QM: Tensor) -> Enclosure:
+        """Enclose the attention weights (n, Q, T, H) of the visible tokens; others weigh exactly 0."""
+        hidden = ~visible_QM[None, :, :, None]
+        value = score.value.masked_fill(hidden, -torch.inf).softmax(dim=2)
+        terms = score.value.shape[2]
+
+        def relative_error(precision: Precision, of_scores: Tensor, size: Tensor) -> Tensor:
+            """Bound |p̂/p - 1|, where every exponential is right up to a factor e^±α: e^2α - 1."""
+            # The distance of a score from the number subtracted is at most 2 · size.
+            alpha = of_scores + precision.unit * 2 * size
+            alpha = alpha.masked_fill(hidden, 0.0).amax(dim=2, keepdim=True)
+            # Exponentials, rescalings of running sums, the sum itself, and the division.
+            alpha = alpha + (terms * (2 * _ULPS + 2) + 2 * _ULPS + 4) * precision.unit
+            return torch.expm1(2 * alpha * _SLACK)
+
+        def largest_size(sizes: Tensor) -> Tensor:
+            return sizes.masked_fill(hidden, 0.0).amax(dim=2, keepdim=True)
+
+        own = value * relative_error(FLOAT64, score.own, largest_size(score.value.abs()))
+        own = own + FLOAT64.underflow
+        largest = (value + own) * _SLACK
+        error = largest * relative_error(self.precision, score.error, largest_size(score.largest))
+        error = error + 2 * terms * self.precision.underflow
+        return Enclosure(
+            value,
+            (own * _SLACK).masked_fill(hidden, 0.0),
+            (error * _SLACK).masked_fill(hidden, 0.0),
+        )
+
+    # The last MLP and the head, by their Jacobian ------------------------------------------
+
+    def _loss_by_jacobian(self, resid: Enclosure, target: Tensor) -> Tensor | None:
+        """Bound how much of right logit minus each logit an implementation can lose, (n, V).
+
+        Returns None for models without a plain MLP and a normalised head, which `logits` covers.
+
+        With m the residual stream and δ its error, the chain is
+
+            n = norm(m)    h = Un + b    a = f(h)    r = m + Da + b'    y = H norm(r)
+
+        To first order the error of y is H J' (1 + D f'(h) U J) δ, with J and J' the Jacobians of the
+        two norms; the roundings of n, h, a, r and norm(r) pass through the factors that follow them.
+        """
+        block, model = self.model.blocks[-1], self.model
+        assert isinstance(block, Block)
+        mlp, lower = block.mlp, self.precision
+        plain = mlp.gate is None and isinstance(model.final_mlp, nn.Identity)
+        norms = (block.mlp_norm, model.final_norm)
+        if not plain or any(isinstance(norm, nn.Identity) for norm in norms):
+            return None
+        up, down, head = mlp.up.weight, mlp.down.weight, model.head.weight
+        error_m = (resid.error + resid.own) * _SLACK
+        first = _NormAt(block.mlp_norm, resid.value)
+        normed = self._norm(block.mlp_norm, Enclosure.exact(resid.value))
+        # What rounding adds to the normalised stream, beyond what the Jacobian passes on.
+        at_mlp = Enclosure(resid.value, torch.zeros_like(error_m), error_m)
+        rounding_n = self._norm(block.mlp_norm, at_mlp, rounding_only=True).error
+        rounding_n = rounding_n + first.remainder(error_m)
+        hidden = nn.functional.linear(normed.value, up, mlp.up.bias)
+        change_n = _weighted(first.jacobian_size(), error_m)
+        size_n = normed.value.abs() + change_n + rounding_n
+        rounding_h = self._product_error(mlp.up.in_features + 1, size_n @ up.abs().t())
+        rounding_h = rounding_h + self._product_error(1, _size(mlp.up.bias))
+        error_h = (change_n + rounding_n) @ up.abs().t() + rounding_h
+        slope, curvature = _slope(mlp.activation, hidden, error_h)
+        # ReLU is off by at most its own change near its kink, GELU by half the curvature.
+        implemented = Enclosure(hidden, torch.zeros_like(hidden), error_h)
+        unrounded = _LIPSCHITZ[_kind(mlp.activation)] * error_h
+        activated = self._activation(mlp.activation, implemented)
+        rounding_a = (activated.error - unrounded).clamp(min=0) + curvature
+        size_a = activated.value.abs() + activated.error
+        rounding_r = self._product_error(mlp.down.in_features + 1, size_a @ down.abs().t())
+        rounding_r = rounding_r + self._product_error(1, _size(mlp.down.bias))
+        output = nn.functional.linear(activated.value, down, mlp.down.bias)
+        rounding_r = rounding_r + 2 * lower.unit * (
+            resid.value.abs() + error_m + output.abs() + activated.error @ down.abs().t()
+        )
+        through = torch.eye(down.shape[0], dtype=torch.float64) + first.before(
+            down @ (slope.unsqueeze(-1) * up)
+        )
+        into_h = rounding_n @ up.abs().t() + rounding_h
+        error_r = (
+            _weighted(through, error_m)
+            + _weighted(down.abs() * slope.abs().unsqueeze(1), into_h)
+            + rounding_a @ down.abs().t()
+            + rounding_r
+        ) * _SLACK
+        final = _NormAt(model.final_norm, resid.value + output)
+        at_final = Enclosure(resid.value + output, torch.zeros_like(error_r), error_r)
+        rounding_y = self._norm(model.final_norm, at_final, rounding_only=True).error
+        rounding_y = rounding_y + final.remainder(error_r)
+        normed_final = self._norm(model.final_norm, Enclosure.exact(at_final.value))
+        size_y = normed_final.value.abs() + _weighted(final.jacobian_size(), error_r) + rounding_y
+        logit_error = self._product_error(model.head.in_features + 1, size_y @ head.abs().t())
+        logit_error = logit_error + self._product_error(1, _size(model.head.bias))
+        # Rows of the head, right minus other, taken back through everything before.
+        rows = head[target].unsqueeze(1) - head
+        back_r = final.before(rows)
+        back_a = back_r @ down
+        back_h = back_a * slope.unsqueeze(1)
+        back_n = back_h @ up
+        back_m = back_r + first.before(back_n)
+        loss = (
+            _weighted(back_m, error_m)
+            + _weighted(back_n, rounding_n)
+            + _weighted(back_h, rounding_h)
+            + _weighted(back_a, rounding_a)
+            + _weighted(back_r, rounding_r)
+            + _weighted(rows, rounding_y)
+            + logit_error.gather(1, target.unsqueeze(1))
+            + logit_error
+        )
+        # The Jacobians are themselves rounded, by less than 2⁻⁴⁰ of sums of absolute values.
+        sizes = error_m + (slope.abs() * (change_n @ up.abs().t())) @ down.abs().t()
+        rounded = 2.0**-40 * _weighted(rows, _weighted(final.jacobian_size(), sizes))
+        return torch.as_tensor((loss + rounded) * _SLACK)
+
+
+class _NormAt:
+    """A normalisation near given points: its Jacobian, and a bound on what that leaves out."""
+
+    def __init__(self, norm: nn.Module, x: Tensor) -> None:
+        """`x`: float64 (n, D)."""
+        assert isinstance(norm, nn.LayerNorm | nn.RMSNorm)
+        assert norm.eps is not None
+        self.is_centred = isinstance(norm, nn.LayerNorm)
+        self.gain, self.width = norm.weight, x.shape[-1]
+        self.centred = x - x.mean(dim=-1, keepdim=True) if self.is_centred else x
+        self.square = (self.centred**2).mean(dim=-1, keepdim=True) + norm.eps
+        self.root = self.square**-0.5
+
+    def before(self, rows: Tensor) -> Tensor:
+        """Multiply rows (n, R, D) by the Jacobian: how each depends on the input, (n, R, D)."""
+        scaled = rows * self.gain
+        along = (scaled * self.centred.unsqueeze(1)).sum(dim=-1, keepdim=True)
+        along = along * (self.centred / (self.width * self.square)).unsqueeze(1)
+        if self.is_centred:
+            scaled = scaled - scaled.mean(dim=-1, keepdim=True)
+        return (scaled - along) * self.root.unsqueeze(1)
+
+    def jacobian_size(self) -> Tensor:
+        """A bound on the absolute values of the Jacobian, (n, D, D)."""
+        size = self.centred.abs()
+        outer = size.unsqueeze(2) * (size / (self.width * self.square)).unsqueeze(1)
+        outer = outer + torch.eye(self.width, dtype=torch.float64)
+        if self.is_centred:
+            outer = outer + 1 / self.width
+        return outer * (self.gain.abs() * self.root).unsqueeze(2)
+
+    def remainder(self, error: Tensor) -> Tensor:
+        """Bound what the Jacobian leaves out if the input errs by at most `error`, (n, D) each.
+
+        With c the centred input, q its mean square plus ε, and the change t of q relative to q,
+        (1 + t)^-1/2 = 1 - t/2 + R with |R| ≤ 3/8 t² (1 - |t|)^-5/2.
+        """
+
+        def mean(values: Tensor) -> Tensor:
+            return values.mean(dim=-1, keepdim=True)
+
+        shift = error + mean(error) if self.is_centred else error
+        along = mean(self.centred.abs() * error) / self.square
+        second = mean(error**2) / self.square
+        change = 2 * along + second
+        rest = 0.375 * change**2 * (1 - change).clamp(min=1e-3) ** -2.5
+        rest = torch.where(change < 0.99, rest, torch.inf)
+        inner = self.centred.abs() * (second / 2 + rest) + shift * (along + second / 2 + rest)
+        return torch.as_tensor(self.gain.abs() * self.root * inner * _SLACK)
+
+
+def _weighted(rows: Tensor, error: Tensor) -> Tensor:
+    """Bound rows (n or 1, R, D) times any vector within ± error (n, D): (n, R)."""
+    return (rows.abs() @ error.unsqueeze(-1)).squeeze(-1)
+
+
+def _size(bias: Tensor | None) -> Tensor:
+    return torch.zeros(1, dtype=torch.float64) if bias is None else bias.abs()
+
+
+def _kind(activation: nn.Module) -> str:
+    return {nn.ReLU: "relu", nn.GELU: "gelu", nn.SiLU: "silu"}[type(activation)]
+
+
+def _slope(activation: nn.Module, x: Tensor, error: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the slope of an activation, and a bound on what it leaves out within ± error."""
+    if isinstance(activation, nn.ReLU):
+        return (x > 0).double(), torch.where(x.abs() <= error, error, 0.0)
+    with torch.enable_grad():
+        point = x.detach().requires_grad_()
+        (slope,) = torch.autograd.grad(activation(point).sum(), point)
+    # |GELU''| ≤ 2φ(0) < 0.8 and |SiLU''| ≤ 0.5.
+    return slope, 0.4 * error**2
