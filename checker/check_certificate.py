@@ -129,7 +129,8 @@ class Model:
 
     def logits(self, lines: list[tuple[Token, ...]], queries: int) -> Array:
         """Logits (N, Q, V) at the last Q tokens of lines of one length."""
-        ids = np.array([[self.vocabulary.index(token.text) for token in line] for line in lines])
+        rank = {token: number for number, token in enumerate(self.vocabulary)}
+        ids = np.array([[rank[token.text] for token in line] for line in lines])
         seen, rows = self.relate(lines, queries)
         attention, mlp = "blocks.0.attention", "blocks.0.mlp"
 
@@ -214,9 +215,9 @@ class Columns:
 
     def neighbourhoods(self) -> Iterator[Neighbourhood]:
         """Everything that can stand in two columns: 1 and 2, as only differences count."""
-        for a, b in product(range(10), repeat=2):
-            seen = {"units of a": (a, 1, 1), "units of b": (b, 1, 2), "last token": ("=", 0, 3)}
-            yield neighbourhood(str((a + self.sign * b) % 10), seen)
+        for x, y in product(range(10), repeat=2):
+            seen = {"units of a": (x, 1, 1), "units of b": (y, 1, 2), "last token": ("=", 0, 3)}
+            yield neighbourhood(str((x + self.sign * y) % 10), seen)
         for is_first in (True, False):
             columns, carries = self.columns(is_first), (0,) if is_first else (0, 1)
             for (a, a_next), (b, b_next), carry in product(columns, columns, carries):
@@ -235,7 +236,9 @@ class Columns:
 
     def columns(self, is_first: bool) -> list[tuple[int | None, int | None]]:
         """The digits that an operand can have here and in the next column; None where it has none."""
-        goes_on: list[tuple[int | None, int | None]] = [*product(range(10), repeat=2)]
+        goes_on: list[tuple[int | None, int | None]] = [
+            (d, e) for d, e in product(range(10), repeat=2)
+        ]
         ends = [(digit, None) for digit in range(0 if is_first else 1, 10)]
         return goes_on + ends + ([] if is_first else [(None, None)])
 
@@ -277,7 +280,7 @@ def check(model: Model, cases: Iterator[Neighbourhood]) -> list[Checked]:
     by_size: dict[int, dict[Any, Neighbourhood]] = {}
     for case in cases:
         by_size.setdefault(len(case.seen), {})[case.seen, case.right] = case
-    checked = []
+    checked: list[Checked] = []
     for size, distinct in by_size.items():
         for start in range(0, len(distinct), 4096):
             part = [*distinct.values()][start : start + 4096]
@@ -471,7 +474,7 @@ def read_run(directory: Path, covered: list[Columns]) -> tuple[Columns, Model, P
         raise CannotCheckError(f"{directory} cannot be read as a run: {error!r}.") from error
     for name in sorted({*tensors} | {*expected}):
         x, shape = tensors.get(name, np.zeros(0)), expected.get(name)
-        if (x.shape, x.dtype) != (shape, np.float32) or not np.isfinite(x).all():
+        if (x.shape, x.dtype.name) != (shape, "float32") or not np.isfinite(x).all():
             got = f"got {x.dtype} of shape {x.shape}"
             raise CannotCheckError(f"{file}: {name} must be finite float32 of {shape}, {got}.")
     weights = {name: tensor.astype(np.float64) for name, tensor in tensors.items()}

@@ -1,0 +1,206 @@
+"""Check that a trained model multiplies, or sorts, without a mistake.
+
+    python checker/check_written_work.py RUN
+
+This adds two calculations to `check_certificate.py` beside it, which holds the argument, the model and the
+check, and is to be read first. Both write down their work, so that each token follows from a few others.
+What differs is only which tokens these are, and what they can be.
+
+What is written is the product, or the order: `docs/certificate.md` proves it, and `is_right` compares.
+"""
+
+import random
+import re
+import sys
+from collections.abc import Iterator
+from itertools import product
+from typing import ClassVar
+
+from check_certificate import (
+    DIGITS,
+    END,
+    EVERYWHERE,
+    FIRST,
+    NOWHERE,
+    START,
+    Columns,
+    Neighbourhood,
+    Token,
+    main,
+    neighbourhood,
+    random_number,
+)
+
+
+class Products:
+    """Long multiplication: a row for each digit of b, in it a cell for each digit of a.
+
+    A cell holds the carry c, the product p of the two digits, and the digit d, where c + p + u is
+    d + 10 times the next carry, and u is the digit of the row above, one column further up (0 in the
+    first row). A row ends with its last carry, written once more as a digit. A carry is at most the
+    row's digit b, and in the first row less, or 0: c + p + u <= b + 9 b + 9 = 10 b + 9.
+    """
+
+    claim = "multiplies all pairs of non-negative integers of every length"
+    problems, most_tokens = "products", 300
+    carries, products = "⁰¹²³⁴⁵⁶⁷⁸⁹", sorted({a * b for a, b in product(range(10), repeat=2)})
+    vocabulary = (*DIGITS, "*", "=", END, START, *carries, *(f"[{p}]" for p in products))
+    windows = ({"place": (0, 1), "row": (-1, 0)},)
+    task: ClassVar = Columns("+").task | {"operations": [["*"]]}
+    format: ClassVar = {"kind": ["long-multiplication"], "start_token": [True]}
+
+    def neighbourhoods(self) -> Iterator[Neighbourhood]:
+        """Everything that the tokens of a cell see: of column 1, row 2, as only differences count.
+
+        A carry sees a, b and u; a product sees its carry as well. A digit sees a, its carry and product,
+        and b of the next row. The last carry of a row sees b, and the digit after it that carry and b
+        of the next row.
+        """
+        yield neighbourhood("⁰", {"last token": ("=", 0, 0)})
+        for is_first, b in product((True, False), range(10)):
+            most = max(b - 1, 0) if is_first else b
+            followers = [*DIGITS, None] if is_first or b > 0 else [*DIGITS]  # b has no leading 0
+            for carry, above in product(range(most + 1), [None] if is_first else range(10)):
+                c, up = (self.carries[carry], 2, 4), (above, 3, 3)
+                multiplier = (b, EVERYWHERE, 3)
+                for a in range(10):
+                    next_carry, digit = divmod(carry + a * b + (above or 0), 10)
+                    p, d = (f"[{a * b}]", 2, 4), (digit, 1, 5)
+                    cell = {"digit of a": (a, 2, EVERYWHERE), "digit of b": multiplier, "above": up}
+                    yield neighbourhood(p[0], cell | {"carry": c})
+                    yield neighbourhood(str(digit), cell | {"carry": c, "product": p})
+                    for follower in followers:
+                        following = {"next digit of b": (follower, EVERYWHERE, 5)}
+                        seen = {"digit of a": cell["digit of a"]} | following
+                        seen |= {"carry": c, "product": p, "digit written": d}
+                        yield neighbourhood(self.carries[next_carry], seen)
+                yield neighbourhood(
+                    str(carry), {"digit of b": multiplier, "last carry of a row": c}
+                )
+                for follower in followers:
+                    following = {"next digit of b": (follower, EVERYWHERE, 5)}
+                    seen = following | {"last carry of a row": c, "digit written": (carry, 1, 5)}
+                    yield neighbourhood(END if follower is None else "⁰", seen)
+
+    def random_problem(self, generator: random.Random) -> str:
+        return "*".join(random_number(generator, 6) for _ in range(2))
+
+    def prompt(self, problem: str) -> list[Token]:
+        """Both numbers with their units first."""
+        a, b = (enumerate(reversed(number), start=1) for number in problem.split("*"))
+        above = [Token(digit, 2 * i, EVERYWHERE) for i, digit in a]
+        beside = [Token(digit, EVERYWHERE, 2 * j - 1) for j, digit in b]
+        return [FIRST, *above, Token("*", NOWHERE, NOWHERE), *beside, Token("=", 0, 0)]
+
+    def next(self, line: list[Token], text: str) -> Token:
+        """Carry and product of column i, row j stand at (2 i, 2 j), the digit at (2 i - 1, 2 j + 1)."""
+        texts = [token.text for token in line]
+        width = texts.index("*") - 1
+        row, within = divmod(len(line) - texts.index("=") - 1, 3 * width + 2)
+        column, kind = divmod(within, 3)
+        is_digit = kind == (2 if column < width else 1)
+        return Token(text, 2 * column + 2 - is_digit, 2 * row + 2 + is_digit)
+
+    def is_right(self, problem: str, written: list[str]) -> bool:
+        """The first digit of each row, then the other digits of the last row, are the product's."""
+        a, b = problem.split("*")
+        size = 3 * len(a) + 2
+        if len(written) != size * len(b) + 1 or written[-1] != END:
+            return False
+        rows = [written[i : i + size] for i in range(0, len(written) - 1, size)]
+        digits = [row[2] for row in rows] + [*rows[-1][5::3], rows[-1][-1]]
+        return ("".join(reversed(digits)).lstrip("0") or "0") == str(int(a) * int(b))
+
+
+class Sorting:
+    """Insertion sort: each number is compared with those sorted before it until one is larger.
+
+    In the prompt number k stands in row 2 k, its label at place 0, the comma before it, or `=` after
+    the last, at place 0 of row 2 k - 1. A token of the work sees the start token, itself, and the one
+    token of the prompt that stands at its own coordinates, if any: the one it *points to*.
+    """
+
+    claim = "sorts up to 52 non-negative integers of every length"
+    problems, most_tokens = "lists", 1_000
+    labels = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    vocabulary = (*DIGITS, *":,=", END, START, *"<~>", *labels)
+    windows = ({"row": (0, 0), "place": (0, 0), "step": (0, 0)},)
+    task: ClassVar = {"kind": ["sorting"], "max_numbers": [52], "min_numbers": None}
+    task |= dict.fromkeys(("min_digits", "max_digits", "sampling"))
+    format: ClassVar = {"kind": ["insertion-sort"], "start_token": [True]}
+
+    def neighbourhoods(self) -> Iterator[Neighbourhood]:
+        """Every pair of a last token and the token it points to; None if it points to none."""
+
+        def case(last: str, pointed_to: str | None, right: str) -> Neighbourhood:
+            target = (pointed_to, 1, 2, EVERYWHERE)
+            return neighbourhood(right, {"points to": target, "last token": (last, 1, 2, 1)})
+
+        *listed, newest = self.labels  # a list into which a number is inserted lacks the last label
+        yield neighbourhood("a", {"last token": ("=", 0, 1, EVERYWHERE)})
+        for last, digit in product([",", *listed], [*DIGITS, None]):
+            # A first digit 0 is the number 0. All before it are 0, too, and have earlier labels.
+            if (last, digit) != (listed[-1], "0"):
+                yield case(last, digit, digit or "0")
+        for last, digit in product(DIGITS, DIGITS):
+            yield case(last, digit, "<" if last < digit else ">" if last > digit else "~")
+        for digit in DIGITS:
+            yield case("~", digit, digit)
+            if digit != "0":  # the first digit of the longer number
+                yield case(digit, None, ">")
+        for label in self.labels:
+            for last in {*self.labels} - {label}:
+                yield case(last, label, label)
+            if label != newest:
+                yield case("<", label, label)
+                yield case("~", label, label)
+                yield case(label, ",", ",")
+            if label != "a":
+                yield case(">", label, label)
+            yield case(label, "=", END)
+
+    def random_problem(self, generator: random.Random) -> str:
+        numbers = [random_number(generator, 3) for _ in range(generator.choice([1, 2, 3, 6, 12]))]
+        return ",".join(map(":".join, zip(self.labels, numbers, strict=False)))
+
+    def prompt(self, problem: str) -> list[Token]:
+        line = [FIRST]
+        for k, part in enumerate(problem.split(","), start=1):
+            places = [0, NOWHERE, *range(len(part) - 2, 0, -1)]
+            line += [Token(",", 0, 2 * k - 1, EVERYWHERE)] * (k > 1)
+            line += [Token(t, p, 2 * k, EVERYWHERE) for t, p in zip(part, places, strict=True)]
+        return [*line, Token("=", 0, line[-1].row + 1, EVERYWHERE)]
+
+    def next(self, line: list[Token], text: str) -> Token:
+        """Where the next token points, which follows from how far the insertion has come."""
+        if text == END:
+            return Token(text, NOWHERE, NOWHERE)
+        work = [token.text for token in line if token.step > 0] + [text]
+        *_, before, current = ["", *"".join(work).split(",")]
+        listed = [mark for mark in before if mark in self.labels]
+        labels = [mark for mark in current if mark in self.labels]
+        new = 2 + 2 * work.count(",")  # the row of the number that is inserted
+        passed = len(labels) - (">" in current)  # how many of those listed are in the new list
+        other = 2 + 2 * self.labels.index(listed[passed]) if passed < len(listed) else new
+        height = max(t.place for t in line if t.row in (new, other) and t.step == EVERYWHERE)
+        compared = height - re.split(f"[{self.labels}]", current)[-1].count("~")
+        copies = text in self.labels and (">" in current or passed == len(listed))
+        if text in self.labels and 2 * len(labels) == new:
+            row, place = new + 1, 0
+        elif text == ">":
+            row, place = new, 0
+        elif text == "<" or copies:
+            row, place = other, 0
+        else:
+            row, place = new if text in DIGITS else other, compared
+        return Token(text, place, row, len(work))
+
+    def is_right(self, problem: str, written: list[str]) -> bool:
+        numbers = dict(part.split(":") for part in problem.split(","))
+        order = sorted(numbers, key=lambda label: int(numbers[label]))
+        last_list = "".join(written[:-1]).split(",")[-1]
+        return written[-1:] == [END] and [t for t in last_list if t in self.labels] == order
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], [Products(), Sorting()]))

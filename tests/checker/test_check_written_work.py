@@ -1,0 +1,132 @@
+"""The checker of products and sorting, with lines that Python writes instead of a model."""
+
+import importlib
+import random
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from abacist.formats.format import build_format
+from abacist.recipes import find
+from abacist.tasks.task import build_task
+
+FOLDER = Path(__file__).parents[2] / "checker"
+MOST_LINES = 500
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs():
+    """The modules, imported as the programs import each other."""
+    sys.path.insert(0, str(FOLDER))
+    try:
+        yield (
+            importlib.import_module("check_certificate"),
+            importlib.import_module("check_written_work"),
+        )
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+@pytest.fixture(scope="module")
+def calculations(programs):
+    checker, work = programs
+    return {
+        "add": checker.Columns("+"),
+        "subtract": checker.Columns("-"),
+        "multiply": work.Products(),
+        "sort": work.Sorting(),
+    }
+
+
+@pytest.fixture(scope="module")
+def listed(programs, calculations):
+    """For each calculation, what must follow each listed neighbourhood."""
+
+    def right(calculation):
+        cases = list(calculation.neighbourhoods())
+        table = {programs[0].relative(case.seen): case.right for case in cases}
+        assert len(table) == len({(case.seen, case.right) for case in cases}), "no function"
+        return table
+
+    return {name: right(calculation) for name, calculation in calculations.items()}
+
+
+def write(checker, calculation, right, problem):
+    """The tokens after the prompt, if each neighbourhood that the masks show is followed by what is right."""
+    model = checker.Model({}, {}, calculation.windows[-1], calculation.vocabulary)
+    line, written = calculation.prompt(problem), []
+    while "<end>" not in written:
+        sees = model.relate([tuple(line)], queries=1)[0][0, 0]
+        seen = [token for token, is_seen in zip(line, sees, strict=True) if is_seen]
+        written.append(right[checker.relative(seen)])
+        line.append(calculation.next(line, written[-1]))
+    return line, written
+
+
+@pytest.mark.parametrize(("name", "count"), [("multiply", 67_555), ("sort", 3_599)])
+def test_as_many_neighbourhoods_are_listed_as_the_documentation_counts(name, count, listed):
+    assert len(listed[name]) == count
+
+
+PROBLEMS = {
+    "add": ["0+0", "9+1", "12+3456", "999+1"],
+    "subtract": ["0-0", "5-123", "1000-1", "45-45"],
+    "multiply": ["0*0", "0*123", "123*0", "99*99", "7*12345", "90909*909", "12345*7"],
+    "sort": ["a:0", "a:0,b:0", "a:821,b:9,c:35", "a:5,b:99,c:99,d:10,e:999,f:9", "a:10,b:1,c:10"],
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_right_lines_are_those_of_the_package_and_hold_only_what_is_listed(
+    name, programs, calculations, listed
+):
+    """Tokens, vocabulary and coordinates are compared with the package's own format."""
+    checker, calculation = programs[0], calculations[name]
+    recipe = find(name)
+    if name == "sort":  # a list of one number, too
+        recipe = replace(recipe, task=replace(recipe.task, min_numbers=1))
+    task, form = build_task(recipe.task), build_format(recipe.format, recipe.task)
+    assert calculation.vocabulary == form.vocabulary.tokens
+    generator = random.Random(2)
+    problems = PROBLEMS[name] + [calculation.random_problem(generator) for _ in range(40)]
+    for problem in problems:
+        line, written = write(checker, calculation, listed[name], problem)
+        assert calculation.is_right(problem, written), (problem, written)
+        asked = task.parse([problem])
+        annotated = form.write(asked, task.answer(asked))
+        tokens = [form.vocabulary.tokens[token] for token in annotated.ids[0].tolist()]
+        assert [token.text for token in line] == tokens
+        # Nobody sees the last token, so its coordinates are of no consequence.
+        for coordinate in calculation.windows[-1]:
+            values = getattr(annotated, coordinate)[0].tolist()
+            assert [getattr(token, coordinate) for token in line][:-1] == values[:-1], problem
+
+
+def test_a_wrong_product_or_order_is_not_taken_for_right(programs, calculations, listed):
+    checker = programs[0]
+    for name, problem in (("multiply", "12*34"), ("sort", "a:21,b:3,c:3")):
+        calculation = calculations[name]
+        _, written = write(checker, calculation, listed[name], problem)
+        assert calculation.is_right(problem, written)
+        assert not calculation.is_right(problem, written[:-1])
+        assert not calculation.is_right(problem, ["other tokens when read as a whole"])
+        assert not calculation.is_right(problem, [])
+        wrong = {"multiply": "8", "sort": "a"}[name]
+        last = max(i for i, token in enumerate(written[:-1]) if token != wrong)
+        assert not calculation.is_right(problem, [*written[:last], wrong, *written[last + 1 :]])
+
+
+def test_it_refuses_a_run_of_sums_in_one_line(certified):
+    program = FOLDER / "check_written_work.py"
+    command = [sys.executable, str(program), str(certified.directory.path)]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (finished.returncode, finished.stdout) == (2, "")
+    assert finished.stderr.count("\n") == 1
+    assert "task.operations" in finished.stderr
+
+
+def test_it_is_short_enough_to_be_read():
+    assert len((FOLDER / "check_written_work.py").read_text().splitlines()) <= MOST_LINES
