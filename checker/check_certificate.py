@@ -281,12 +281,13 @@ def check(model: Model, cases: Iterator[Neighbourhood]) -> list[Checked]:
     for case in cases:
         by_size.setdefault(len(case.seen), {})[case.seen, case.right] = case
     checked: list[Checked] = []
-    for size, distinct in by_size.items():
+    for distinct in by_size.values():
         for start in range(0, len(distinct), 4096):
             part = [*distinct.values()][start : start + 4096]
             lines = [case.seen for case in part]
             sees, _ = model.relate(lines, queries=1)
-            assert sees.all(), f"a token is listed as seen and is not, among {size} tokens"
+            if not sees.all():
+                raise CannotCheckError(f"a token is listed as seen and is not: {lines[0]}.")
             logits = model.logits(lines, queries=1)[:, 0]
             right = np.arange(len(part)), [model.vocabulary.index(case.right) for case in part]
             writes, right_logits = logits.argmax(axis=1), logits[right]

@@ -93,6 +93,27 @@ def test_it_names_the_weights_and_counts_in_both_ways(outcome, certified):
     assert "1,000 random sums written, 0 wrong" in outcome.stdout
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"model.activation": "relu", "model.norm": "rms", "model.biases": "none"},
+        {"model.tied_head": True, "model.head_width": 3, "model.biases": ("mlp-hidden", "head")},
+        {"model.positions": "place-row-relative", "model.positions.1.init_std": 1.0},
+    ],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_models_of_all_covered_settings_have_the_margins_of_the_proof(
+    settings, quick_settings, tmp_path, capsys
+):
+    """Models that have hardly learnt anything, so that nearly all neighbourhoods are wrong."""
+    run = abacist.train("add", out=tmp_path / "run", settings=quick_settings | settings, threads=1)
+    assert checker.main([str(run.directory.path)], SUMS_AND_DIFFERENCES) == 1
+    output, proof = capsys.readouterr().out, run.prove()
+    assert f"24,518 neighbourhoods checked, {proof.wrong:,} wrong" in output
+    margin = float(output.partition("smallest margin ")[2].split()[0])
+    assert margin == pytest.approx(proof.smallest_margin, abs=1e-9)
+
+
 @pytest.mark.parametrize(("operation", "alike"), [("+", 24_300), ("-", 24_476)])
 def test_the_table_of_the_documentation_is_enumerated(operation, alike):
     cases = {(case.seen, case.right): case for case in checker.Columns(operation).neighbourhoods()}
@@ -199,7 +220,9 @@ def test_a_planted_fault_is_found_and_named_as_by_the_proof(faulty, capsys):
     assert f"the model writes {wrong} instead of {right}" in output
 
 
-def test_a_line_that_meets_something_unlisted_is_not_certified(certified, capsys):
+def test_a_line_that_meets_something_unlisted_is_not_certified(certified, capsys, monkeypatch):
+    monkeypatch.setattr(checker, "NUM_PROBLEMS", 100)
+
     class Gap(checker.Columns):
         def neighbourhoods(self):
             return (
