@@ -24,10 +24,8 @@ from abacist.data.check import check
 from abacist.data.config import SplitConfig
 from abacist.data.export import every
 from abacist.formats.config import FORMATS
-from abacist.formats.format import build_format
 from abacist.runs.training import circumstances
 from abacist.tasks.config import TASKS, ArithmeticConfig, SortingConfig, TaskConfig
-from abacist.tasks.task import build_task
 
 ROUNDS = 9
 BATCHES = 8
@@ -103,7 +101,7 @@ def main() -> None:
     rows = [_compare(name) for name in CONTENDERS]
     lines = _all_lines()
     overlap = check(
-        build_task(TASKS["add"]), SplitConfig(), 3_333_334, 0, lambda done, total: None
+        TASKS["add"].build(), SplitConfig(), 3_333_334, 0, lambda done, total: None
     ).overlap
     print(f"overlap of splits in 10,000,002 draws: {overlap}")
     record = {
@@ -119,8 +117,8 @@ def main() -> None:
 
 def _compare(name: str) -> dict[str, object]:
     config, format_name, batch, in_python, bar = CONTENDERS[name]
-    task = build_task(config)
-    format = build_format(FORMATS[format_name], config)
+    task = config.build()
+    format = FORMATS[format_name].build(config)
     generator, chance = torch.Generator().manual_seed(0), random.Random(0)
     ids = {token: number for number, token in enumerate(string.printable)}
     ours, theirs = [], []
@@ -155,7 +153,7 @@ def _compare(name: str) -> dict[str, object]:
 def _all_lines() -> dict[str, object]:
     """Every problem of five operations on 0 … 999, as annotated lines with carry traces."""
     config = TASKS["five-operations"]
-    task, format = build_task(config), build_format(FORMATS["carry-trace"], config)
+    task, format = config.build(), FORMATS["carry-trace"].build(config)
     space = task.space()
     assert space is not None
     count = 0

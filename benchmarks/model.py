@@ -27,7 +27,7 @@ from abacist.data.config import SplitConfig
 from abacist.data.stream import TrainingStream
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.config import FORMATS
-from abacist.formats.format import Format, build_format
+from abacist.formats.format import Format
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.models.decoding import generate
 from abacist.models.parameter_count import components
@@ -38,7 +38,7 @@ from abacist.scoring.exact_match import exact_match
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.config import ArithmeticConfig
 from abacist.tasks.problems import Shapes
-from abacist.tasks.task import Task, build_task
+from abacist.tasks.task import Task
 from abacist.training.config import TrainingConfig
 from abacist.training.optimizer import Optimizer
 from abacist.training.step import training_step
@@ -228,7 +228,7 @@ def our_step(model: Transformer, stream: TrainingStream) -> Callable[[AnnotatedT
 def compare(size: Size) -> dict[str, object]:
     """Seconds of a step for every contender, and of the products ours is made of."""
     torch.manual_seed(0)
-    task, format = build_task(size.task), build_format(FORMATS[size.format], size.task)
+    task, format = size.task.build(), FORMATS[size.format].build(size.task)
     stream = TrainingStream(task, format, SplitConfig(), size.batch, seed=0)
     batches = [stream.batch(step) for step in range(STEPS_PER_BLOCK)]
     vocabulary = len(format.vocabulary)
@@ -280,7 +280,7 @@ def _multiply_adds(config: ModelConfig, vocabulary: int, lines: AnnotatedTokens)
 def generation() -> dict[str, object]:
     """100-digit answers, batch 256: cached, recomputed, and judged by one pass."""
     config = ArithmeticConfig()
-    task, format = build_task(config), build_format(FORMATS["reversed"], config)
+    task, format = config.build(), FORMATS["reversed"].build(config)
     torch.manual_seed(0)
     model = Transformer(
         ModelConfig(num_layers=2, positions=POSITIONS["place-relative-soft"]),
@@ -330,7 +330,7 @@ def _recompute(model: Transformer, format: Format, prompt: AnnotatedTokens, coun
 def long_lines() -> dict[str, object]:
     """Memory of the forward pass of 1,000-digit sums, batch 8, for all pairs and for a window."""
     config = ArithmeticConfig()
-    task, format = build_task(config), build_format(FORMATS["reversed"], config)
+    task, format = config.build(), FORMATS["reversed"].build(config)
     found: dict[str, object] = {}
     for name in ("place-relative", "place-relative-soft"):
         model = Transformer(ModelConfig(positions=POSITIONS[name]), len(format.vocabulary)).eval()

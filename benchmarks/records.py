@@ -42,7 +42,7 @@ from abacist.scoring.exact_match import exact_match
 from abacist.scoring.samples import distinct
 from abacist.tasks.config import ArithmeticConfig, SortingConfig
 from abacist.tasks.problems import Shapes
-from abacist.tasks.task import Task, build_task
+from abacist.tasks.task import Task
 
 ROOT = Path(__file__).parents[1]
 POINTS = 60
@@ -323,15 +323,13 @@ def asked_for(sample: Sample | Lists, run: Run, generator: torch.Generator) -> t
     trained, count = run.recipe.task, sample.n + sample.n // 4
     if isinstance(sample, Lists):
         (fewest, most), (shortest, longest) = sample.numbers, sample.digits
-        task = build_task(
-            SortingConfig(
-                min_numbers=fewest, max_numbers=most, min_digits=shortest, max_digits=longest
-            )
-        )
-        return task, task.draw_shapes(count, generator)
+        sorting = SortingConfig(
+            min_numbers=fewest, max_numbers=most, min_digits=shortest, max_digits=longest
+        ).build()
+        return sorting, sorting.draw_shapes(count, generator)
     assert isinstance(trained, ArithmeticConfig)
     digits = torch.tensor([sample.digits]).expand(count, 2)
-    task = build_task(replace(trained, sampling=sample.sampling))
+    task = replace(trained, sampling=sample.sampling).build()
     return task, Shapes.of(digits, sample.operation)
 
 

@@ -22,7 +22,6 @@ import torch
 from torch import Tensor
 
 from abacist.formats.config import FORMATS
-from abacist.formats.format import build_format
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.models.coordinates import Coordinates
 from abacist.models.transformer import Transformer
@@ -32,7 +31,6 @@ from abacist.scoring.exhaustive import EXHAUSTIVE
 from abacist.scoring.grid import GRID
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.config import ArithmeticConfig
-from abacist.tasks.task import build_task
 
 PER_CELL = 100
 
@@ -42,9 +40,9 @@ def trained_model(
 ) -> TrainedModel:
     """An untrained model that is to be scored."""
     torch.manual_seed(0)
-    written = build_format(FORMATS[format], task)
+    written = FORMATS[format].build(task)
     model = Transformer(config, len(written.vocabulary)).eval()
-    return TrainedModel(model, build_task(task), written, scoring=ScoringConfig(**settings))
+    return TrainedModel(model, task.build(), written, scoring=ScoringConfig(**settings))
 
 
 def small_grid(size: int) -> dict[str, object]:

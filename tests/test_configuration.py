@@ -1,11 +1,12 @@
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from abacist import recipes
+from abacist import config_base, recipes
+from abacist.config_base import ConfigFamily
 from abacist.configuration import from_json, override, settings, to_json
 from abacist.errors import ConfigurationError
 from abacist.models.config import POSITIONS, PositionScheme
@@ -209,6 +210,69 @@ def test_a_value_out_of_range_is_refused_in_one_line_that_names_the_setting(
     assert "\n" not in message
 
 
+def test_a_scheme_after_the_first_complains_by_its_own_number() -> None:
+    two = {"model.positions": "place-row-relative", "model.positions.1.max_distance": "0"}
+    with pytest.raises(ConfigurationError) as caught:
+        override(ADD, two)
+    assert str(caught.value) == (
+        "model.positions.1.max_distance must be 1 to 1,000,000, got 0. "
+        "Try --model.positions.1.max_distance 16."
+    )
+    data = written(override(ADD, {"model.positions": "place-row-relative"}))
+    data["model"]["positions"][1]["max_distance"] = 0
+    with pytest.raises(ConfigurationError, match=r"^model\.positions\.1\.max_distance must be 1"):
+        from_json(Recipe, data)
+
+
+def test_all_conflicts_are_reported_together() -> None:
+    shortened = {
+        "training.num_steps": "60",
+        "training.curriculum.0.num_steps": "60",
+        "model.width": "33",
+    }
+    with pytest.raises(ConfigurationError) as caught:
+        override(ADD, shortened)
+    message = str(caught.value)
+    assert "model.width must be a multiple of" in message
+    assert (
+        "training.warmup_steps must be 0 to 60, got 100. Try --training.warmup_steps 6." in message
+    )
+    assert "the stages of training.curriculum take 60 steps" in message
+    assert message.count(" Also, ") == 2
+    assert "\n" not in message
+
+
+def test_what_a_whole_complains_about_is_not_reported_while_a_part_is_out_of_range() -> None:
+    changes = {"training.num_steps": "60", "training.batch_size": "0"}
+    with pytest.raises(ConfigurationError) as caught:
+        override(ADD, changes)
+    assert str(caught.value) == (
+        "training.batch_size must be 1 to 1,000,000, got 0. Try --training.batch_size 128."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("model.width", "1 to 65,536"),
+        ("training.learning_rate", "1e-09 to 10"),
+        ("training.warmup_steps", "0 to num_steps"),
+        ("split.test_fraction", "0.001 to 0.5"),
+    ],
+)
+def test_a_range_is_part_of_the_explanation_and_of_what_may_be_typed(name: str, words: str) -> None:
+    setting = next(setting for setting in settings(ADD) if setting.name == name)
+    assert setting.explanation == f"{setting.help} Range: {words}."
+    assert setting.allowed().endswith(f"a {'whole ' * (type(setting.value) is int)}number, {words}")
+
+
+@ALL_RECIPES
+def test_every_declared_default_lies_within_its_range(name: str) -> None:
+    for setting in settings(recipes.find(name)):
+        if setting.range is not None and not setting.range.depends_on_settings:
+            assert setting.range.low <= setting.range.suggestion <= setting.range.high
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -289,7 +353,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_one() -> None:
     data["model"]["widht"] = 64
     with pytest.raises(ConfigurationError) as caught:
         from_json(Recipe, data)
-    assert str(caught.value) == "unknown setting recipe.model.widht: did you mean 'width'?"
+    assert str(caught.value) == "unknown setting model.widht: did you mean 'width'?"
 
 
 @pytest.mark.parametrize("path", ["task", "name", "model.positions.0.encoding"])
@@ -300,24 +364,23 @@ def test_a_missing_key_is_refused_by_its_dotted_name(path: str) -> None:
     for parent in parents:
         branch = branch[int(parent)] if parent.isdigit() else branch[parent]
     del branch[leaf]
-    shown = path.replace(".0", "")
-    with pytest.raises(ConfigurationError, match=re.escape(f"recipe.{shown} is missing.")):
+    with pytest.raises(ConfigurationError, match=rf"^{re.escape(path)} is missing\.$"):
         from_json(Recipe, data)
 
 
 @pytest.mark.parametrize(
     ("section", "key", "value", "complaint"),
     [
-        ("model", "width", "64", 'recipe.model.width must be a whole number, got "64".'),
-        ("model", "width", 64.0, "recipe.model.width must be a whole number, got 64.0."),
-        ("model", "width", True, "recipe.model.width must be a whole number, got true."),
-        ("model", "width", None, "recipe.model.width must be a whole number, got null."),
-        ("model", "norm", "batch", 'recipe.model.norm must be one of layer, rms, got "batch".'),
-        ("model", "tied_head", 1, "recipe.model.tied_head must be true or false, got 1."),
-        ("model", "head_width", "x", 'recipe.model.head_width must be a whole number, got "x".'),
-        ("model", "positions", [3], "recipe.model.positions must be an object, got 3."),
-        ("training", "beta1", False, "recipe.training.beta1 must be a number, got false."),
-        ("training", "beta1", [0.9], "recipe.training.beta1 must be a number, got [0.9]."),
+        ("model", "width", "64", 'model.width must be a whole number, got "64".'),
+        ("model", "width", 64.0, "model.width must be a whole number, got 64.0."),
+        ("model", "width", True, "model.width must be a whole number, got true."),
+        ("model", "width", None, "model.width must be a whole number, got null."),
+        ("model", "norm", "batch", 'model.norm must be one of layer, rms, got "batch".'),
+        ("model", "tied_head", 1, "model.tied_head must be true or false, got 1."),
+        ("model", "head_width", "x", 'model.head_width must be a whole number, got "x".'),
+        ("model", "positions", [3], "model.positions.0 must be an object, got 3."),
+        ("training", "beta1", False, "training.beta1 must be a number, got false."),
+        ("training", "beta1", [0.9], "training.beta1 must be a number, got [0.9]."),
     ],
 )
 def test_an_ill_typed_json_value_is_refused_with_what_is_allowed(
@@ -334,7 +397,7 @@ def test_an_ill_typed_json_value_is_refused_with_what_is_allowed(
 def test_a_json_window_that_is_no_pair_of_whole_numbers_is_refused(window: Any) -> None:
     data = written(ADD)
     data["model"]["positions"][0]["window"] = window
-    with pytest.raises(ConfigurationError, match=r"recipe\.model\.positions\.window must be"):
+    with pytest.raises(ConfigurationError, match=r"^model\.positions\.0\.window must be"):
         from_json(Recipe, data)
 
 
@@ -349,6 +412,40 @@ def test_json_out_of_range_is_refused() -> None:
     data["model"]["width"] = 0
     with pytest.raises(ConfigurationError, match=r"model\.width must be 1 to"):
         from_json(Recipe, data)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShapeConfig(ConfigFamily):
+    """A family of two configurations."""
+
+    section: ClassVar = "shape"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CircleConfig(ShapeConfig):
+    kind: ClassVar = "circle"
+
+    radius: int = config_base.setting(1, low=1, high=9)
+    """Radius."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquareConfig(ShapeConfig):
+    kind: ClassVar = "square"
+
+
+def test_a_kind_is_read_as_soon_as_its_class_is_defined() -> None:
+    assert ShapeConfig.kinds == {"circle": CircleConfig, "square": SquareConfig}
+    for config in (CircleConfig(radius=3), SquareConfig()):
+        assert from_json(ShapeConfig, to_json(config)) == config
+    with pytest.raises(ConfigurationError) as caught:
+        from_json(ShapeConfig, {"kind": "cube"}, "shape")
+    assert str(caught.value) == 'shape.kind must be one of circle, square, got "cube".'
+
+
+def test_a_configuration_constructed_directly_names_its_own_section() -> None:
+    with pytest.raises(ConfigurationError, match=r"^shape\.radius must be 1 to 9, got 0\."):
+        CircleConfig(radius=0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,6 @@ import pytest
 
 from abacist.cli import COMMANDS
 from abacist.formats.config import FORMATS
-from abacist.formats.format import build_format
 from abacist.inspection.lens import LENSES
 from abacist.intervals import percent
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
@@ -21,7 +20,6 @@ from abacist.scoring.failures import Failure
 from abacist.scoring.scorecard import SUITES
 from abacist.scoring.solving import Solution
 from abacist.tasks.config import TASKS, ArithmeticConfig
-from abacist.tasks.task import build_task
 from abacist.training.config import TrainingConfig
 
 ROOT = Path(__file__).parents[1]
@@ -123,7 +121,7 @@ def test_every_task_and_format_has_its_row():
 @pytest.mark.parametrize("name", [name for name in TASKS if name != "five-operations"])
 def test_the_example_of_a_task_has_the_answer_given(name):
     asked, answered = re.findall(r"`([^`]+)`", rows_of("Tasks")[name])[:2]
-    task = build_task(TASKS[name])
+    task = TASKS[name].build()
     assert task.answer(task.parse([asked])).texts() == [answered]
 
 
@@ -153,9 +151,9 @@ def test_the_example_of_a_task_has_the_answer_given(name):
 )
 def test_the_line_of_a_format_is_written_so(name, task, problem):
     shown = re.search(r"`([^`]+)`", rows_of("Formats")[name])[1]
-    problems = build_task(task).parse([problem])
-    format = build_format(FORMATS[name], task)
-    lines = format.write(problems, build_task(task).answer(problems))
+    problems = task.build().parse([problem])
+    format = FORMATS[name].build(task)
+    lines = format.write(problems, task.build().answer(problems))
     assert format.vocabulary.text(lines.ids[0].tolist()) == shown
 
 

@@ -1,12 +1,12 @@
-"""Frozen dataclass trees: described, changed by dotted name, written to and read from JSON.
+"""Trees of configurations: listing their settings, changing them by dotted name, and JSON.
 
     >>> override(recipe, {"model.width": "64"}).model.width     # text, as typed on a command line
     64
     >>> override(recipe, {"model.widht": 64})
     ConfigurationError: unknown setting 'model.widht': did you mean 'model.width'?
 
-One mechanism serves the command line, the Python interface and `run.json`, so that a setting
-has one name, one type and one explanation (the docstring under the field) everywhere.
+The command line, the Python interface and `run.json` all use this module, so a setting has one
+name, one type, one range and one explanation (the docstring under the field) everywhere.
 """
 
 import ast
@@ -22,9 +22,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from abacist.config_base import ConfigFamily, InvalidSettings, Range, one_line
 from abacist.errors import ConfigurationError, nearest
 
-Config = TypeVar("Config")
+Tree = TypeVar("Tree")
 
 
 @dataclass(frozen=True)
@@ -34,133 +35,178 @@ class Setting:
     name: str
     """Dotted path, as in `model.width`."""
     annotation: Any
+    """Type of the field."""
     value: Any
     help: str
+    """Docstring under the field."""
+    range: Range | None
+    """Allowed numbers, or None if the field declares no range."""
     named_values: Mapping[str, Any] | None
-    """Names that stand for a whole value, where the field offers them."""
+    """Names that stand for whole values, or None if the field has none."""
+
+    @property
+    def explanation(self) -> str:
+        """The help text, followed by the allowed range."""
+        return self.help if self.range is None else f"{self.help} Range: {self.range}."
 
     def allowed(self) -> str:
-        """What may be typed, in words."""
+        """Describe what may be typed, as in `a whole number, 1 to 65,536`."""
+        words = _allowed(self.annotation)
+        if self.range is not None:
+            words = f"{words}, {self.range}"
         if self.named_values is None:
-            return _allowed(self.annotation)
+            return words
         names = "one of " + ", ".join(self.named_values)
-        if _holds_dataclasses(self.annotation):
-            return names
-        return f"{names}, or {_allowed(self.annotation)}"
+        return names if self.holds_settings else f"{names}, or {words}"
 
     @property
     def holds_settings(self) -> bool:
-        """Whether the value is made of further settings, so that it cannot be typed in one word."""
+        """Whether the value consists of further settings, so that it cannot be typed as one word."""
         return _holds_dataclasses(self.annotation)
 
     @property
     def item_class(self) -> type[Any] | None:
-        """Of a list of configurations that can be made of defaults alone: what its items are."""
+        """Class of the items of a list of configurations, if it can be constructed without arguments."""
         inner = typing.get_args(self.annotation)
         if typing.get_origin(self.annotation) is not tuple or inner[-1] is not Ellipsis:
             return None
         item: type[Any] = inner[0]
-        if not dataclasses.is_dataclass(item):
+        if not dataclasses.is_dataclass(item) or not all(
+            map(_has_default, dataclasses.fields(item))
+        ):
             return None
-        complete = all(
-            field.default is not dataclasses.MISSING
-            or field.default_factory is not dataclasses.MISSING
-            for field in dataclasses.fields(item)
-        )
-        return item if complete else None
+        return item
 
     @property
     def typed(self) -> str:
-        """The present value, as it would be typed."""
+        """The current value, as a user would type it."""
         for name, value in (self.named_values or {}).items():
             if value == self.value:
                 return name
-        if _is_tuple_of_dataclasses(self.value):
+        if dataclasses.is_dataclass(self.value) or _is_tuple_of_dataclasses(self.value):
             return "(as below)"
         if isinstance(self.value, tuple):
             return ",".join(map(str, self.value))
-        if dataclasses.is_dataclass(self.value):
-            return "(as below)"
         if self.value is None or isinstance(self.value, bool):
             return str(self.value).lower()
         return str(self.value)
 
 
 def settings(config: Any) -> Iterator[Setting]:
-    """All settings of a configuration, depth first in the order of their declaration."""
+    """Yield all settings of a configuration, depth first, in the order of their declaration."""
     return _settings(config, "", {})
 
 
-def _settings(config: Any, prefix: str, replaced: Mapping[str, Any]) -> Iterator[Setting]:
-    """The settings of `config` as it is when the whole values of `replaced` are put into it."""
+def _settings(config: Any, prefix: str, wholes: Mapping[str, Any]) -> Iterator[Setting]:
+    """Yield the settings that `config` has after the whole values in `wholes` have replaced its own."""
     cls: type = type(config)
     hints, documentation = _hints(cls), _field_documentation(cls)
     for field in dataclasses.fields(config):
         name = prefix + field.name
-        value = replaced.get(name, getattr(config, field.name))
+        value = wholes.get(name, getattr(config, field.name))
         named = field.metadata.get("named_values")
         if named is not None or not dataclasses.is_dataclass(value):
-            yield Setting(name, hints[field.name], value, documentation.get(field.name, ""), named)
+            yield Setting(
+                name,
+                hints[field.name],
+                value,
+                documentation.get(field.name, ""),
+                field.metadata.get("range"),
+                named,
+            )
         if dataclasses.is_dataclass(value):
-            yield from _settings(value, name + ".", replaced)
+            yield from _settings(value, name + ".", wholes)
         elif _is_tuple_of_dataclasses(value):
-            for position, item in enumerate(value):
-                yield from _settings(item, f"{name}.{position}.", replaced)
+            for number, item in enumerate(value):
+                yield from _settings(item, f"{name}.{number}.", wholes)
 
 
-def override(config: Config, changes: Mapping[str, Any]) -> Config:
-    """A copy of `config` with settings replaced by dotted name; text is parsed by the field's type.
+def override(config: Tree, changes: Mapping[str, Any]) -> Tree:
+    """Return a copy of `config` with settings replaced by dotted name.
 
     All changes are applied together, so that settings which must agree can change in one call. A
-    whole value, such as `task`, decides which settings there are inside it.
+    whole value, such as `task`, decides which settings exist inside it.
+
+    Args:
+        config: any configuration.
+        changes: new values by dotted name. Text is parsed according to the type of the setting.
+
+    Raises:
+        ConfigurationError: a name is unknown or a value has the wrong type, or (all of them in one
+            message) values are outside their ranges or conflict.
     """
-    wholes = {s.name: s for s in settings(config) if s.named_values is not None}
-    replaced = {n: _value(wholes[n], value) for n, value in changes.items() if n in wholes}
-    replaced |= _grown(config, changes, replaced)
-    known = {setting.name: setting for setting in _settings(config, "", replaced)}
-    tree: dict[str, Any] = {}
+    with_names = {s.name: s for s in settings(config) if s.named_values is not None}
+    wholes = {n: _value(with_names[n], value) for n, value in changes.items() if n in with_names}
+    wholes |= _extended_lists(config, changes, wholes)
+    known = {setting.name: setting for setting in _settings(config, "", wholes)}
+    leaves: dict[str, Any] = {}
     for name, value in changes.items():
         if name not in known:
             raise ConfigurationError(f"unknown setting {name!r}: {nearest(name, known)}")
-        if name in replaced and name in changes:
-            continue
-        *parents, leaf = name.split(".")
-        branch = tree
-        for parent in parents:
-            branch = branch.setdefault(parent, {})
-        branch[leaf] = _value(known[name], value)
-    changed: Config = _replace(config, tree, replaced, "")
+        if name not in wholes:
+            leaves[name] = _value(known[name], value)
+    complaints: list[str] = []
+    changed: Tree = _replace(config, wholes | leaves, "", complaints)
+    if complaints:
+        raise ConfigurationError(one_line(complaints))
     return changed
 
 
-def _grown(
-    config: Any, changes: Mapping[str, Any], replaced: Mapping[str, Any]
+def _extended_lists(
+    config: Any, changes: Mapping[str, Any], wholes: Mapping[str, Any]
 ) -> dict[str, tuple[Any, ...]]:
-    """Lists with a new item, where `changes` names settings of the one behind their last."""
-    grown: dict[str, tuple[Any, ...]] = {}
-    lists = {s.name: s for s in _settings(config, "", replaced) if s.item_class is not None}
+    """Return lists with one more item, for `changes` to settings of the item after the last."""
+    extended: dict[str, tuple[Any, ...]] = {}
+    lists = {s.name: s for s in _settings(config, "", wholes) if s.item_class is not None}
     for name in changes:
         path, _, rest = name.partition(".")
         while rest:
             number, _, rest = rest.partition(".")
             if path in lists and rest:
-                items = grown.get(path, lists[path].value)
+                items = extended.get(path, lists[path].value)
                 item_class = lists[path].item_class
                 if number == str(len(items)) and item_class is not None:
-                    grown[path] = (*items, item_class())
+                    extended[path] = (*items, item_class())
                 break
             path = f"{path}.{number}"
-    return grown
+    return extended
 
 
 def _value(setting: Setting, value: Any) -> Any:
+    """Return a new value of a setting, parsed if it is text."""
     if isinstance(value, str):
         return _parse(setting, value)
     return from_json(setting.annotation, to_json(value), setting.name)
 
 
+def _replace(value: Any, changes: Mapping[str, Any], path: str, complaints: list[str]) -> Any:
+    """Return `value` with the changes below `path` applied; each configuration is constructed once.
+
+    Appends to `complaints` what configurations complain about, and leaves those unchanged.
+    """
+    if isinstance(value, tuple):
+        return tuple(
+            _replace(item, changes, f"{path}.{number}", complaints)
+            for number, item in enumerate(value)
+        )
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    earlier, new = len(complaints), {}
+    for field in dataclasses.fields(value):
+        name = f"{path}.{field.name}".lstrip(".")
+        inner = changes.get(name, getattr(value, field.name))
+        new[field.name] = _replace(inner, changes, name, complaints)
+    if len(complaints) > earlier:
+        return value
+    try:
+        return dataclasses.replace(value, **new)
+    except InvalidSettings as error:
+        complaints += error.config.complaints(path or error.config.section)
+        return value
+
+
 def to_json(config: Any) -> Any:
-    """Plain dictionaries, lists, numbers and strings. A class with a `kind` is told by it."""
+    """Return a configuration as dictionaries, lists, numbers and strings, with the `kind` of each."""
     if dataclasses.is_dataclass(config):
         values = {f.name: to_json(getattr(config, f.name)) for f in dataclasses.fields(config)}
         kind = getattr(config, "kind", None)
@@ -170,97 +216,98 @@ def to_json(config: Any) -> Any:
     return config
 
 
-def from_json(annotation: Any, data: Any, name: str = "recipe") -> Any:
-    """The inverse of `to_json`, given the type; unknown, missing and ill-typed settings are refused."""
+def from_json(annotation: Any, data: Any, path: str = "") -> Any:
+    """Return the value of type `annotation` that `to_json` turned into `data`.
+
+    A setting that is missing gets its default, so that records written before it existed stay
+    readable.
+
+    Args:
+        annotation: a configuration class, or the type of one of its fields.
+        data: what `json.loads` returned.
+        path: dotted path of the value, for error messages.
+
+    Raises:
+        ConfigurationError: a setting is unknown, has the wrong type or is outside its range, or one
+            without a default is missing.
+    """
     if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
-        if not isinstance(data, dict):
-            raise ConfigurationError(f"{name} must be an object, got {data!r}.")
-        if hasattr(annotation, "kind"):
-            data = {key: value for key, value in data.items() if key != "kind"}
-        hints = _hints(annotation)
-        for key in data:
-            if key not in hints:
-                raise ConfigurationError(f"unknown setting {name}.{key}: {nearest(key, hints)}")
-        # A record of an older version lacks what was added since; that has a default.
-        optional = {
-            field.name
-            for field in dataclasses.fields(annotation)
-            if not (field.default is field.default_factory is dataclasses.MISSING)
-        }
-        for key in hints:
-            if key not in data and key not in optional:
-                raise ConfigurationError(f"{name}.{key} is missing.")
-        values = {k: from_json(hints[k], v, f"{name}.{k}") for k, v in data.items()}
-        return annotation(**values)
+        cls: Any = annotation
+        if issubclass(cls, ConfigFamily) and "kind" not in vars(cls):
+            cls = _member(cls.kinds, data, path)
+        return _config_from_json(cls, data, path)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is tuple and isinstance(data, list):
         if arguments[-1] is Ellipsis:
-            return tuple(from_json(arguments[0], item, name) for item in data)
+            item = arguments[0]
+            numbered = _holds_dataclasses(item)
+            return tuple(
+                from_json(item, d, f"{path}.{number}" if numbered else path)
+                for number, d in enumerate(data)
+            )
         if len(arguments) == len(data):
-            return tuple(from_json(a, item, name) for a, item in zip(arguments, data, strict=True))
+            return tuple(from_json(a, d, path) for a, d in zip(arguments, data, strict=True))
     if origin in (types.UnionType, typing.Union):
         if data is None and type(None) in arguments:
             return None
         choices = [a for a in arguments if a is not type(None)]
         if len(choices) == 1:
-            return from_json(choices[0], data, name)
-        kinds = {choice.kind: choice for choice in choices}
-        kind = data.get("kind") if isinstance(data, dict) else None
-        if kind not in kinds:
-            raise ConfigurationError(
-                f"{name}.kind must be one of {', '.join(kinds)}, got {json.dumps(kind)}."
-            )
-        return from_json(kinds[kind], data, name)
+            return from_json(choices[0], data, path)
     if origin is typing.Literal and data in arguments:
         return data
     if annotation is float and type(data) in (int, float):
         return float(data)
     if annotation in (int, str, bool) and type(data) is annotation:
         return data
-    raise ConfigurationError(f"{name} must be {_allowed(annotation)}, got {json.dumps(data)}.")
+    raise ConfigurationError(f"{path} must be {_allowed(annotation)}, got {json.dumps(data)}.")
 
 
-def _replace(value: Any, tree: Mapping[str, Any], wholes: Mapping[str, Any], prefix: str) -> Any:
-    """`value` with the whole values and then the leaves of `tree` put in, each class built once."""
-    if isinstance(value, tuple):
-        return tuple(
-            _replace_item(item, tree.get(str(i), {}), wholes, prefix, i)
-            for i, item in enumerate(value)
+def _config_from_json(cls: type, data: Any, path: str) -> Any:
+    """Return the configuration of class `cls` that `data` describes."""
+    if not isinstance(data, dict):
+        raise ConfigurationError(
+            f"{path or f'the {cls.__name__.lower()}'} must be an object, got {data!r}."
         )
-    if not dataclasses.is_dataclass(value) or isinstance(value, type):
-        return value
-    new = {}
-    for field in dataclasses.fields(value):
-        name = prefix + field.name
-        inner, leaf = wholes.get(name, getattr(value, field.name)), tree.get(field.name, {})
-        if isinstance(leaf, dict):
-            leaf = _replace(inner, leaf, wholes, name + ".")
-        new[field.name] = leaf
-    return dataclasses.replace(value, **new)
-
-
-def _replace_item(
-    item: Any, tree: Mapping[str, Any], wholes: Mapping[str, Any], prefix: str, number: int
-) -> Any:
-    """One item of a tuple. It does not know its number, and calls itself number 0 when it complains."""
+    hints = _hints(cls)
+    values = {}
+    for key, value in data.items():
+        name = f"{path}.{key}".lstrip(".")
+        if key in hints:
+            values[key] = from_json(hints[key], value, name)
+        elif not (key == "kind" and hasattr(cls, "kind")):
+            raise ConfigurationError(f"unknown setting {name}: {nearest(key, hints)}")
+    for field in dataclasses.fields(cls):
+        if field.name not in data and not _has_default(field):
+            raise ConfigurationError(f"{path}.{field.name}".lstrip(".") + " is missing.")
     try:
-        return _replace(item, tree, wholes, f"{prefix}{number}.")
-    except ConfigurationError as error:
-        message = str(error).replace(f"{prefix}0.", f"{prefix}{number}.")
-        raise ConfigurationError(message) from error
+        return cls(**values)
+    except InvalidSettings as error:
+        complaints = error.config.complaints(path or error.config.section)
+        raise ConfigurationError(one_line(complaints)) from error
+
+
+def _member(kinds: Mapping[str, type[Any]], data: Any, path: str) -> type[Any]:
+    """Return the class that the `kind` in `data` names."""
+    kind = data.get("kind") if isinstance(data, dict) else None
+    if not isinstance(kind, str) or kind not in kinds:
+        raise ConfigurationError(
+            f"{path}.kind must be one of {', '.join(kinds)}, got {json.dumps(kind)}."
+        )
+    return kinds[kind]
 
 
 def _parse(setting: Setting, text: str) -> Any:
+    """Return the value that `text` stands for."""
     if setting.named_values is not None and text in setting.named_values:
         return setting.named_values[text]
     if setting.item_class is not None and text:
         first = next(settings(setting.item_class()))
         raise ConfigurationError(
-            f"{setting.name} is a list and set item by item, got {text!r}. "
+            f"{setting.name} is a list whose items are set one by one, got {text!r}. "
             f"Try --{setting.name}.0.{first.name} {first.typed}."
         )
     try:
-        if setting.named_values is not None and _holds_dataclasses(setting.annotation):
+        if setting.named_values is not None and setting.holds_settings:
             raise ValueError
         return _parse_as(setting.annotation, text)
     except ValueError:
@@ -271,6 +318,7 @@ def _parse(setting: Setting, text: str) -> Any:
 
 
 def _parse_as(annotation: Any, text: str) -> Any:
+    """Return `text` as a value of type `annotation`; `ValueError` if it is none."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (types.UnionType, typing.Union):
         if text == "none":
@@ -299,6 +347,7 @@ def _parse_as(annotation: Any, text: str) -> Any:
 
 
 def _allowed(annotation: Any) -> str:
+    """Describe the values of a type."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (types.UnionType, typing.Union):
         return " or ".join("none" if a is type(None) else _allowed(a) for a in arguments)
@@ -314,7 +363,7 @@ def _allowed(annotation: Any) -> str:
 
 
 def _holds_dataclasses(annotation: Any) -> bool:
-    """Whether values of a type are or contain configurations, which cannot be typed in one word."""
+    """Whether values of a type are or contain configurations."""
     inner = typing.get_args(annotation)
     return dataclasses.is_dataclass(annotation) or any(map(_holds_dataclasses, inner))
 
@@ -323,26 +372,31 @@ def _is_tuple_of_dataclasses(value: Any) -> bool:
     return isinstance(value, tuple) and any(dataclasses.is_dataclass(item) for item in value)
 
 
+def _has_default(field: "dataclasses.Field[Any]") -> bool:
+    return not (field.default is field.default_factory is dataclasses.MISSING)
+
+
 @functools.cache
 def _hints(cls: type) -> dict[str, Any]:
-    names = [field.name for field in dataclasses.fields(cls)]
+    """Return the type of every field."""
     hints = typing.get_type_hints(cls)
-    return {name: hints[name] for name in names}
+    return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
 
 
 @functools.cache
 def _field_documentation(cls: type) -> dict[str, str]:
-    """The string literal under each field, which is where this package explains a setting."""
-    body = typing.cast(
-        ast.ClassDef, ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
-    ).body
-    documentation = {}
-    for statement, following in itertools.pairwise(body):
-        if (
-            isinstance(statement, ast.AnnAssign)
-            and isinstance(statement.target, ast.Name)
-            and isinstance(following, ast.Expr)
-            and isinstance(following.value, ast.Constant)
-        ):
-            documentation[statement.target.id] = inspect.cleandoc(str(following.value.value))
+    """Return the string literal under each field, including inherited fields."""
+    documentation: dict[str, str] = {}
+    for base in reversed(cls.__mro__[:-1]):
+        source = textwrap.dedent(inspect.getsource(base))
+        body = typing.cast(ast.ClassDef, ast.parse(source).body[0]).body
+        for statement, following in itertools.pairwise(body):
+            if (
+                isinstance(statement, ast.AnnAssign)
+                and isinstance(statement.target, ast.Name)
+                and isinstance(following, ast.Expr)
+                and isinstance(following.value, ast.Constant)
+            ):
+                name = statement.target.id
+                documentation[name] = inspect.cleandoc(str(following.value.value))
     return documentation

@@ -1,14 +1,14 @@
-"""Every error abacist raises on purpose.
+"""All errors that abacist raises on purpose.
 
     AbacistError
-    ├── UserError                 something the user typed or pointed at; the command line exits with 2
-    │   ├── ConfigurationError    a setting outside its range, or settings that do not go together
-    │   ├── ProblemError          a problem that cannot be read or is beyond a limit
-    │   └── RunError              a run directory that is missing, in the way, or unwritable
+    ├── UserError                 a mistake in what the user typed; the command line exits with 2
+    │   ├── ConfigurationError    settings that are outside their ranges or conflict
+    │   ├── ProblemError          a problem that cannot be read or exceeds a limit
+    │   └── RunError              a run directory that is missing, exists already, or is unwritable
     │       └── CheckpointError   a checkpoint that is missing or damaged
-    └── TrainingDiverged          the loss became infinite or not a number; the command line exits with 1
+    └── TrainingDiverged          the loss became infinite or NaN; the command line exits with 1
 
-Messages are one line: what was given, what is allowed, what to type instead.
+A message is one line. It says what is wrong, the value, the allowed range, and what to type instead.
 """
 
 import difflib
@@ -16,49 +16,58 @@ from collections.abc import Iterable
 
 
 class AbacistError(Exception):
-    """The root: catch this to catch everything abacist raises on purpose."""
+    """Base class of all errors that abacist raises on purpose."""
 
 
 class UserError(AbacistError):
-    """Something the user can put right by typing something else."""
+    """A mistake that the user can correct by typing something else."""
 
 
 class ConfigurationError(UserError, ValueError):
-    """A setting outside its range, or settings that do not go together."""
+    """Settings that are outside their ranges or conflict."""
 
 
 class ProblemError(UserError, ValueError):
-    """A problem that cannot be read, or that is beyond a stated limit."""
+    """A problem that cannot be read or exceeds a stated limit."""
 
 
 class RunError(UserError):
-    """A run directory that is missing, in the way, or cannot be written."""
+    """A run directory that is missing, exists already, or cannot be written."""
 
 
 class CheckpointError(RunError):
-    """A checkpoint that is missing or whose files do not match their checksums."""
+    """A checkpoint that is missing, or whose files do not match their checksums."""
 
 
 class TrainingDiverged(AbacistError):
-    """The loss became infinite or not a number."""
+    """The loss became infinite or NaN."""
 
 
-def check_between(setting: str, value: float, low: float, high: float, example: object) -> None:
-    """Refuse a setting outside `low` … `high`, naming the value, the range and what to type."""
-    if isinstance(value, bool) or not low <= value <= high:
-        raise ConfigurationError(
-            f"{setting} must be {_plain(low)} to {_plain(high)}, got {value}. "
-            f"Try --{setting} {example}."
-        )
+def range_complaint(
+    setting: str, value: float, low: float, high: float, suggestion: object
+) -> str | None:
+    """Return a message with value, range and what to type if `value` lies outside `low` … `high`."""
+    if not isinstance(value, bool) and low <= value <= high:
+        return None
+    return (
+        f"{setting} must be {number_text(low)} to {number_text(high)}, got {value}. "
+        f"Try --{setting} {suggestion}."
+    )
 
 
-def _plain(number: float) -> str:
-    """A bound as a person writes it: 1,000,000 rather than 1e+06."""
-    return f"{number:,}" if isinstance(number, int) else f"{number:g}"
+def check_between(setting: str, value: float, low: float, high: float, suggestion: object) -> None:
+    """Raise `ConfigurationError` if `value` lies outside `low` … `high`."""
+    if complaint := range_complaint(setting, value, low, high, suggestion):
+        raise ConfigurationError(complaint)
+
+
+def number_text(number: float) -> str:
+    """Return a number as a person writes it: 1,000,000 instead of 1000000."""
+    return f"{int(number):,}" if number == number // 1 else f"{number:g}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A clause that suggests the closest known name, or lists them all when none is close."""
+    """Return a clause that suggests the closest known name, or lists all if none is close."""
     names = list(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if close:

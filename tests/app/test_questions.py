@@ -10,7 +10,6 @@ from abacist.app.race import plain_python
 from abacist.app.shown_runs import ShownRun
 from abacist.app.svg_drawing import longest_drawn
 from abacist.tasks.config import TASKS
-from abacist.tasks.task import build_task
 
 
 @pytest.fixture
@@ -74,7 +73,7 @@ def test_python_calculates_what_the_tasks_do():
         "add-modulo": "95+30",
     }
     for name, text in problems.items():
-        task = build_task(TASKS[name])
+        task = TASKS[name].build()
         problem = task.parse([text])
         assert plain_python(task.config, problem)() == task.answer(problem).texts()[0]
 

@@ -7,9 +7,10 @@ import pytest
 
 import abacist
 from abacist.cli import main
+from abacist.configuration import settings
 from abacist.errors import ConfigurationError, RunError
 from abacist.scoring import grid
-from abacist.scoring.config import RANGES, ScoringConfig
+from abacist.scoring.config import ScoringConfig
 from abacist.scoring.scorecard import SUITES
 
 
@@ -170,8 +171,8 @@ def test_help_names_every_suite_and_every_setting(run):
     for name, suite in SUITES.items():
         assert f"  {name}" in out
         assert suite.summary in out
-    for name in RANGES:
-        assert f"--{name.replace('_', '-')} N" in out
+    for setting in settings(ScoringConfig()):
+        assert f"--{setting.name.replace('_', '-')} N" in out
 
 
 @pytest.mark.parametrize(
@@ -204,9 +205,10 @@ def test_mistakes_get_one_line_and_exit_2(run, once, arguments, complaint):
 
 
 def test_settings_of_a_recipe_are_named_in_full():
-    for name, (_, high, _) in RANGES.items():
-        with pytest.raises(ConfigurationError, match=f"scoring.{name} must be"):
-            ScoringConfig(**{name: high + 1})
+    for setting in settings(ScoringConfig()):
+        assert setting.range is not None
+        with pytest.raises(ConfigurationError, match=f"scoring.{setting.name} must be"):
+            ScoringConfig(**{setting.name: setting.range.high + 1})
 
 
 def test_python_takes_the_same_settings(untrained):

@@ -10,27 +10,25 @@ from abacist.data.split import draw_from_split, hash_problems, in_split, is_exem
 from abacist.data.stream import TrainingStream, first_problems
 from abacist.errors import ConfigurationError
 from abacist.formats.config import FORMATS
-from abacist.formats.format import build_format
 from abacist.tasks.config import TASKS, ArithmeticConfig, ModularAdditionConfig
 from abacist.tasks.problems import OPERATIONS, Problems
-from abacist.tasks.task import build_task
 
 SPLIT = SplitConfig()
 NAMES: tuple[SplitName, ...] = ("train", "validation", "test")
-TASK = build_task(ArithmeticConfig(max_digits=3))
+TASK = ArithmeticConfig(max_digits=3).build()
 
 
 def stream_of(
     num_examples: int | None, name: str = "reversed", batch_size: int = 10, seed: int = 0
 ):
     config = ArithmeticConfig(max_digits=3)
-    format = build_format(FORMATS[name], config)
+    format = FORMATS[name].build(config)
     return TrainingStream(TASK, format, SPLIT, batch_size, seed, num_examples)
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_every_problem_of_every_task_is_in_exactly_one_split(name):
-    task = build_task(TASKS[name])
+    task = TASKS[name].build()
     generator = generators.generator(0, name)
     problems = task.draw(task.draw_shapes(3_000, generator), generator)
     inside = torch.stack([in_split(problems, split, SPLIT) for split in NAMES])
@@ -108,7 +106,7 @@ def test_exempted_problems_are_in_all_splits_and_are_called_so():
 
 
 def test_a_shape_without_a_problem_in_a_split_can_be_exempted():
-    task = build_task(ArithmeticConfig(operations=("//",), max_digits=1))
+    task = ArithmeticConfig(operations=("//",), max_digits=1).build()
     shapes = task.draw_shapes(100, generators.generator(0))
     tiny = SplitConfig(validation_fraction=0.001)
     with pytest.raises(ConfigurationError, match="exempt_digits 1"):
@@ -128,7 +126,7 @@ def test_the_first_problems_are_different_ones_of_the_training_split_in_the_seed
 
 
 def test_a_set_larger_than_the_space_is_refused_with_the_number_there_is():
-    task = build_task(ModularAdditionConfig(modulus=7))
+    task = ModularAdditionConfig(modulus=7).build()
     config = SplitConfig(test_fraction=0.4)
     space = task.space()
     (everything,) = every(space, config, "train")
@@ -197,7 +195,7 @@ def test_random_spaces_differ_from_step_to_step_and_repeat_with_the_seed():
 
 
 def test_every_problem_of_a_space_comes_once_in_order():
-    task = build_task(ArithmeticConfig(operations=("-", "//"), max_digits=1))
+    task = ArithmeticConfig(operations=("-", "//"), max_digits=1).build()
     space = task.space()
     expressions = [e for block in every(space, SPLIT, None) for e in task.expressions(block)]
     assert expressions == [f"{a}-{b}" for a in range(10) for b in range(10)] + [

@@ -20,7 +20,6 @@ from abacist.formats.config import (
     RunningSumsFormatConfig,
     check_writes,
 )
-from abacist.formats.format import build_format
 from abacist.tasks.config import (
     TASKS,
     ArithmeticConfig,
@@ -28,7 +27,6 @@ from abacist.tasks.config import (
     SortingConfig,
     TaskConfig,
 )
-from abacist.tasks.task import build_task
 
 PLAIN = ["reversed", "usual", "complement", "zero-padded", "coupled", "spaced", "random-spaces"]
 
@@ -125,7 +123,7 @@ def test_a_format_says_what_keeps_it_from_writing_a_task(
 def test_what_a_format_can_write_has_no_obstacle(format: FormatConfig, task: TaskConfig) -> None:
     assert format.obstacle(task) is None
     check_writes(format, task)
-    build_format(format, task)
+    format.build(task)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +147,7 @@ def test_a_refusal_names_the_format_the_task_the_obstacle_and_the_formats_that_c
     name: str, task: str, obstacle: str, first: str, others: list[str]
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        build_format(FORMATS[name], TASKS[task])
+        FORMATS[name].build(TASKS[task])
     also = f" (or {', '.join(others)})" if others else ""
     assert str(caught.value) == (
         f"the {FORMATS[name].kind} format cannot write this {TASKS[task].kind} task: {obstacle}. "
@@ -179,10 +177,10 @@ def test_without_an_end_token_lines_of_unequal_length_are_refused_or_read(
         end="none", operand_padding="fixed", answer_padding="fixed", negative=negative
     )
     try:
-        format = build_format(config, TASKS[task])
+        format = config.build(TASKS[task])
     except ConfigurationError:
         return
-    solver = build_task(TASKS[task])
+    solver = TASKS[task].build()
     problems = solver.parse(["1+2", "1+2+3"] if task == "add-many" else ["5-3", "3-5"])
     answer = solver.answer(problems)
     assert format.read(format.write(problems, answer).ids) == answer.texts()
@@ -255,9 +253,7 @@ def test_names_stand_for_different_formats() -> None:
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_format_knows_its_vocabulary_and_its_end(name: str) -> None:
     config = FORMATS[name]
-    format = build_format(
-        config, next(task for task in TASKS.values() if config.obstacle(task) is None)
-    )
+    format = config.build(next(task for task in TASKS.values() if config.obstacle(task) is None))
     tokens = format.vocabulary.tokens
     assert ("<end>" in tokens) == (format.end_id is not None)
     assert format.end_id is None or tokens[format.end_id] == "<end>"
@@ -266,5 +262,5 @@ def test_a_format_knows_its_vocabulary_and_its_end(name: str) -> None:
 
 
 def test_a_vocabulary_holds_the_operators_of_the_task_only() -> None:
-    format = build_format(PlainFormatConfig(), ArithmeticConfig(operations=("*", "%")))
+    format = PlainFormatConfig().build(ArithmeticConfig(operations=("*", "%")))
     assert format.vocabulary.tokens == (*"0123456789", "*", "%", "=", "<end>", "<start>")

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.config import FormatConfig, ParallelFormatConfig
-from abacist.formats.format import Format, build_format
+from abacist.formats.format import Format
 from abacist.tasks.config import TaskConfig
 from abacist.tasks.problems import Problems
-from abacist.tasks.task import Task, build_task
+from abacist.tasks.task import Task
 
 ANNOTATIONS = ("place", "field", "target", "row", "step")
 
@@ -27,11 +27,11 @@ class Pair:
 
     @cached_property
     def task(self) -> Task:
-        return build_task(self.task_config)
+        return self.task_config.build()
 
     @cached_property
     def format(self) -> Format:
-        return build_format(self.format_config, self.task_config)
+        return self.format_config.build(self.task_config)
 
     @cached_property
     def problems(self) -> Problems:

@@ -7,14 +7,12 @@ import torch
 
 from abacist.data.config import SplitConfig
 from abacist.formats.config import FORMATS
-from abacist.formats.format import build_format
 from abacist.inspection.inspected_problem import InspectedProblem
 from abacist.models.config import POSITIONS, ModelConfig
 from abacist.models.transformer import Transformer
 from abacist.scoring.config import ScoringConfig
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.config import TASKS, ArithmeticConfig
-from abacist.tasks.task import build_task
 
 
 @pytest.fixture
@@ -30,7 +28,7 @@ def random_inspected_problem():
         **model,
     ):
         config = TASKS[task] if isinstance(task, str) else task or ArithmeticConfig(max_digits=3)
-        written = build_format(FORMATS[format], config)
+        written = FORMATS[format].build(config)
         schemes = POSITIONS[positions] if isinstance(positions, str) else positions
         sizes = {"width": 12, "num_heads": 2, "mlp_width": 20, "positions": schemes}
         torch.manual_seed(0)
@@ -38,7 +36,7 @@ def random_inspected_problem():
         with torch.no_grad():
             for parameter in made.parameters():
                 parameter += 0.3 * torch.randn_like(parameter)
-        built = build_task(config)
+        built = config.build()
         trained_model = TrainedModel(made, built, written, SplitConfig(), ScoringConfig(), seed=0)
         return InspectedProblem(
             trained_model, built.parse([problem]), history=history or {}, num_problems=30

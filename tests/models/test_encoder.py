@@ -10,7 +10,6 @@ from torch import Tensor
 from abacist.errors import ConfigurationError
 from abacist.formats.annotated import AnnotatedTokens, Field
 from abacist.formats.config import FORMATS
-from abacist.formats.format import build_format
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.models.coordinates import Coordinates
 from abacist.models.decoding import generate
@@ -22,8 +21,8 @@ from abacist.tasks.problems import Problems
 
 TASK_CONFIG = ArithmeticConfig(max_digits=10)
 TASK = Arithmetic(TASK_CONFIG)
-SLOTS = build_format(FORMATS["parallel"], TASK_CONFIG)
-MIRRORED = build_format(FORMATS["mirrored"], TASK_CONFIG)
+SLOTS = FORMATS["parallel"].build(TASK_CONFIG)
+MIRRORED = FORMATS["mirrored"].build(TASK_CONFIG)
 EACH_FORMAT = {"parallel": SLOTS, "mirrored": MIRRORED}
 
 UNWINDOWED = [name for name in SCHEME_NAMES if not any(s.window for s in POSITIONS[name])]

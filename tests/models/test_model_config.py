@@ -14,8 +14,8 @@ LEARNED = {"encoding": "learned", "coordinate": "place"}
     [
         ({**RELATIVE, "offset": "batch"}, "a random offset changes nothing for a relative"),
         ({**RELATIVE, "window": (1, 0)}, "from its smaller to its larger difference, got (1, 0)"),
-        ({**RELATIVE, "window": (1, 2)}, "window must hold difference 0"),
-        ({**RELATIVE, "window": (-2, -1)}, "window must hold difference 0"),
+        ({**RELATIVE, "window": (1, 2)}, "window must contain difference 0"),
+        ({**RELATIVE, "window": (-2, -1)}, "window must contain difference 0"),
         ({**RELATIVE, "max_distance": 0}, "max_distance must be 1 to 1,000,000, got 0"),
         ({**LEARNED, "window": (0, 1)}, "a window needs differences"),
         ({**LEARNED, "num_positions": 1}, "num_positions must be 2 to 10,000,000, got 1"),

@@ -38,12 +38,12 @@ POSITION_REFUSALS = [
         "num_positions 128",
     ),
     (relative(max_distance=0), "max_distance must be 1 to 1,000,000, got 0", "max_distance 16"),
-    (rotary(base=0.5), "base must be 1 to 1e+09, got 0.5", "base 10000.0"),
-    (rotary(base=float("nan")), "base must be 1 to 1e+09, got nan", "base 10000.0"),
+    (rotary(base=0.5), "base must be 1 to 1,000,000,000, got 0.5", "base 10000.0"),
+    (rotary(base=float("nan")), "base must be 1 to 1,000,000,000, got nan", "base 10000.0"),
     (rotary(subset_of=-1), "subset_of must be 0 to 10,000,000, got -1", "subset_of 0"),
     (
         {"encoding": "alibi", "coordinate": "index", "slope": -1.0},
-        "slope must be 0 to 1e+06, got -1.0",
+        "slope must be 0 to 1,000,000, got -1.0",
         "slope 0.0",
     ),
     (relative(init_std=-1.0), "init_std must be 0 to 100, got -1.0", "init_std 0.0"),
@@ -146,12 +146,12 @@ POSITION_CONFLICTS = [
     ),
     (
         rotary(window=(1, 2)),
-        "window must hold difference 0, the query's own, got (1, 2)",
+        "window must contain difference 0, the query's own, got (1, 2)",
         "window 0,1",
     ),
     (
         relative(window=(-2, -1)),
-        "window must hold difference 0, the query's own, got (-2, -1)",
+        "window must contain difference 0, the query's own, got (-2, -1)",
         "window 0,1",
     ),
 ]

@@ -8,7 +8,6 @@ from small_models import place_window, random_model, random_problems, write
 from torch import Tensor
 
 from abacist.formats.config import FORMATS
-from abacist.formats.format import build_format
 from abacist.models import transformer
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.models.coordinates import Coordinates, scheme_coordinates
@@ -16,7 +15,6 @@ from abacist.models.teacher_forcing import coordinates_of
 from abacist.models.transformer import Transformer
 from abacist.models.views import ColumnTable, dense_view, windowed_view
 from abacist.tasks.config import ArithmeticConfig
-from abacist.tasks.task import build_task
 
 WINDOWS = [(0, 1), (-1, 1), (0, 2), (0, 0)]
 RAGGED = [(1, 1), (3, 5), (7, 2), (1, 8)]
@@ -286,7 +284,7 @@ def test_a_window_that_holds_most_of_a_line_is_not_searched_and_gives_the_same(
 ) -> None:
     """Long division: signs and counts stand in every column, so a column is half of the line."""
     config = ArithmeticConfig(operations=("//",), max_digits=3)
-    task, format = build_task(config), build_format(FORMATS["long-division"], config)
+    task, format = config.build(), FORMATS["long-division"].build(config)
     problems = task.parse(["987//2", "45//6", "8//321"])
     lines = format.write(problems, task.answer(problems))
     torch.manual_seed(0)

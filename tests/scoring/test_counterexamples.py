@@ -6,7 +6,6 @@ from trained_models import ignored, random_model, trained_model_of
 
 from abacist.scoring.counterexamples import COUNTEREXAMPLES, mutated
 from abacist.tasks.config import TASKS, ArithmeticConfig, ModularAdditionConfig
-from abacist.tasks.task import build_task
 
 
 def test_the_known_failure_of_an_undertrained_model_is_found(half_trained):
@@ -58,7 +57,7 @@ def test_ctrl_c_keeps_what_was_found(certified):
     ids=lambda config: config.kind,
 )
 def test_mutations_are_problems_of_the_task(config):
-    task = build_task(config)
+    task = config.build()
     generator = torch.Generator().manual_seed(0)
     parents = task.draw(task.draw_shapes(60, generator), generator)
     children = mutated(task, parents, 20, generator)

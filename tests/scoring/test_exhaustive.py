@@ -9,12 +9,11 @@ from abacist.scoring import exhaustive as module
 from abacist.scoring.exhaustive import EXHAUSTIVE
 from abacist.scoring.solving import solve
 from abacist.tasks.config import TASKS, ArithmeticConfig, ModularAdditionConfig
-from abacist.tasks.task import build_task
 
 
 def test_all_problems_are_scored_as_generation_answers_them(half_right, monkeypatch):
     monkeypatch.setattr(module, "PROBLEMS_PER_CHUNK", 400)
-    small = replace(half_right, task=build_task(ArithmeticConfig(operand_digits=(2, 1))))
+    small = replace(half_right, task=ArithmeticConfig(operand_digits=(2, 1)).build())
     section = EXHAUSTIVE.run(small, ignored)
     everything = small.task.parse([f"{a}+{b}" for a in range(10, 100) for b in range(10)])
     solved = solve(small, everything)

@@ -9,7 +9,6 @@ from abacist.scoring.failures import Tally, carry_chains
 from abacist.scoring.strata import STRATA
 from abacist.tasks.config import TASKS
 from abacist.tasks.problems import Problems
-from abacist.tasks.task import build_task
 
 
 def test_kept_failures_say_where_and_how_far_they_went_wrong(half_right):
@@ -39,7 +38,7 @@ def test_errors_count_each_problem_once_however_many_rows_speak_of_it(half_right
 
 
 def test_what_failures_share_is_told_and_nothing_else():
-    task = build_task(TASKS["add"])
+    task = TASKS["add"].build()
     generator = torch.Generator().manual_seed(0)
     problems = task.draw(task.draw_shapes(4_000, generator), generator)
     tally = Tally(task)
@@ -60,7 +59,7 @@ def test_what_failures_share_is_told_and_nothing_else():
 
 
 def test_a_model_without_failures_has_nothing_in_common():
-    task = build_task(TASKS["add"])
+    task = TASKS["add"].build()
     tally = Tally(task)
     tally.add(Problems.from_integers([(1, 2), (99, 1)]), torch.tensor([True, True]))
     assert tally.common() == []
@@ -68,7 +67,7 @@ def test_a_model_without_failures_has_nothing_in_common():
 
 
 def test_problems_without_a_measure_are_left_out_of_it():
-    task = build_task(TASKS["five-operations"])
+    task = TASKS["five-operations"].build()
     tally = Tally(task)
     products = Problems.from_integers([(2, 3)] * 6, "*")
     tally.add(products, torch.zeros(6, dtype=torch.bool))

@@ -5,7 +5,6 @@ import torch
 
 from abacist import generators
 from abacist.formats.config import FORMATS
-from abacist.formats.format import build_format
 from abacist.models.config import POSITIONS, ModelConfig
 from abacist.models.teacher_forcing import coordinates_of, teacher_forced
 from abacist.models.transformer import Transformer
@@ -14,7 +13,6 @@ from abacist.scoring.exact_match import exact_match
 from abacist.scoring.solving import solve
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.config import TASKS, ArithmeticConfig, ModularAdditionConfig, SortingConfig
-from abacist.tasks.task import build_task
 
 CASES = [
     ("reversed", TASKS["five-operations"]),
@@ -36,7 +34,7 @@ CASES = [
 @pytest.fixture(params=CASES, ids=lambda case: case[0])
 def setting(request):
     name, config = request.param
-    task, format = build_task(config), build_format(FORMATS[name], config)
+    task, format = config.build(), FORMATS[name].build(config)
     generator = generators.generator(0, name)
     problems = task.draw(task.draw_shapes(12, generator), generator)
     torch.manual_seed(0)

@@ -4,14 +4,12 @@ import torch
 
 from abacist.data.config import SplitConfig
 from abacist.formats.config import FORMATS
-from abacist.formats.format import build_format
 from abacist.models.config import POSITIONS, ModelConfig
 from abacist.models.transformer import Transformer
 from abacist.runs.run import Run
 from abacist.scoring.config import ScoringConfig
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.config import ArithmeticConfig
-from abacist.tasks.task import build_task
 
 
 def trained_model_of(run: Run, **settings: int) -> TrainedModel:
@@ -24,12 +22,12 @@ def random_model(
 ) -> TrainedModel:
     """A model with random weights; it is wrong on nearly everything."""
     task = task or ArithmeticConfig(max_digits=3)
-    written = build_format(FORMATS[format] if isinstance(format, str) else format, task)
+    written = FORMATS[format] if isinstance(format, str) else format.build(task)
     torch.manual_seed(0)
     config = ModelConfig(width=8, num_heads=2, mlp_width=8, positions=POSITIONS[positions], **model)
     return TrainedModel(
         Transformer(config, len(written.vocabulary)).eval(),
-        build_task(task),
+        task.build(),
         written,
         SplitConfig(),
         ScoringConfig(num_problems=10, **(scoring or {})),

@@ -14,7 +14,6 @@ from abacist.tasks.config import (
     TaskConfig,
 )
 from abacist.tasks.reading import shown, whole_number
-from abacist.tasks.task import build_task
 
 CONFIGS: dict[str, TaskConfig] = {
     "add": TASKS["add"],
@@ -33,7 +32,7 @@ ARITHMETIC = [name for name, config in CONFIGS.items() if config.kind == "arithm
 
 
 def refusal(name: str, typed: str, max_digits: int = 100_000) -> str:
-    task = build_task(CONFIGS[name])
+    task = CONFIGS[name].build()
     with pytest.raises(ProblemError) as caught:
         task.parse([task.example, typed], max_digits)
     return str(caught.value)
@@ -60,7 +59,7 @@ def refusal(name: str, typed: str, max_digits: int = 100_000) -> str:
     ],
 )
 def test_a_typed_problem_is_understood(name: str, typed: str, understood: str) -> None:
-    task = build_task(CONFIGS[name])
+    task = CONFIGS[name].build()
     assert task.expressions(task.parse([typed])) == [understood]
 
 
@@ -144,7 +143,7 @@ def test_digits_of_other_scripts_are_refused(name: str, typed: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in CONFIGS if name != "sort"])
 def test_an_operand_of_200_000_digits_is_refused_with_the_limit(name: str) -> None:
-    operator = getattr(build_task(CONFIGS[name]), "operations", ("+",))[0].removesuffix(" mod")
+    operator = getattr(CONFIGS[name].build(), "operations", ("+",))[0].removesuffix(" mod")
     found = refusal(name, "7" * 200_000 + operator + "1")
     assert found == (
         f"'{'7' * 37}...' has an operand of 200,000 digits; at most 100,000 are accepted."
@@ -160,7 +159,7 @@ def test_a_number_to_sort_of_200_000_digits_is_refused_with_the_limit() -> None:
 
 @pytest.mark.parametrize("name", ARITHMETIC)
 def test_an_operand_as_long_as_the_limit_is_read(name: str) -> None:
-    task = build_task(CONFIGS[name])
+    task = CONFIGS[name].build()
     problems = task.parse([task.operations[0].join(["7" * 50] * CONFIGS[name].min_operands)], 50)
     assert problems.lengths_BN.amax() == 50
 
@@ -189,7 +188,7 @@ def test_a_long_division_by_zero_is_refused_in_a_short_message(name: str, operat
 def test_whatever_is_typed_is_understood_or_refused_in_one_short_line(
     name: str, typed: str
 ) -> None:
-    task = build_task(CONFIGS[name])
+    task = CONFIGS[name].build()
     try:
         problems, message = task.parse([typed]), None
     except ProblemError as error:
@@ -206,7 +205,7 @@ def test_whatever_is_typed_is_understood_or_refused_in_one_short_line(
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_the_example_of_a_task_can_be_typed(name: str) -> None:
-    task = build_task(CONFIGS[name])
+    task = CONFIGS[name].build()
     problems = task.parse([task.example])
     assert task.expressions(problems)[0].startswith(task.example)
     assert len(task.answer(problems)) == 1
@@ -214,19 +213,19 @@ def test_the_example_of_a_task_can_be_typed(name: str) -> None:
 
 @pytest.mark.parametrize("count", [2, 3, 5, 6, 25])
 def test_the_example_of_a_sum_has_as_many_numbers_as_it_takes(count: int) -> None:
-    task = build_task(ArithmeticConfig(min_operands=count, max_operands=count))
+    task = ArithmeticConfig(min_operands=count, max_operands=count).build()
     assert task.parse([task.example]).counts_B.tolist() == [count]
 
 
 def test_the_first_expression_that_cannot_be_read_is_the_one_named() -> None:
-    task = build_task(CONFIGS["five"])
+    task = CONFIGS["five"].build()
     with pytest.raises(ProblemError, match="cannot read 'first'"):
         task.parse(["1+1", "first", "second", "5//0"])
 
 
 @pytest.mark.parametrize("name", ARITHMETIC)
 def test_drawn_problems_parse_back_from_their_expressions(name: str) -> None:
-    task = build_task(CONFIGS[name])
+    task = CONFIGS[name].build()
     generator = torch.Generator().manual_seed(0)
     problems = task.draw(task.draw_shapes(300, generator), generator)
     again = task.parse(task.expressions(problems))

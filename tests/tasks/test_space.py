@@ -7,14 +7,14 @@ import torch
 from abacist.tasks.config import TASKS, ArithmeticConfig, ModularAdditionConfig, TaskConfig
 from abacist.tasks.problems import OPERATIONS
 from abacist.tasks.space import Space
-from abacist.tasks.task import Task, build_task
+from abacist.tasks.task import Task
 
 ALL = ("+", "-", "*", "//", "%")
 DIVISIONS = ("//", "%")
 
 
 def task_of(*operations: str, **settings: object) -> Task:
-    return build_task(ArithmeticConfig(operations=operations, **settings))
+    return ArithmeticConfig(operations=operations, **settings).build()
 
 
 def listed(task: Task, numbers: torch.Tensor | None = None) -> list[str]:
@@ -78,7 +78,7 @@ def test_problems_of_the_space_have_the_shapes_and_operations_of_their_texts() -
 
 
 def test_five_operations_of_three_digits_have_4_998_000_problems() -> None:
-    task = build_task(TASKS["five-operations"])
+    task = TASKS["five-operations"].build()
     assert len(task.space()) == 4_998_000
     ends = torch.tensor([0, 123_045, 999_999, 1_000_000, 2_999_999, 3_000_000, 3_998_999])
     assert listed(task, ends) == [
@@ -89,14 +89,14 @@ def test_five_operations_of_three_digits_have_4_998_000_problems() -> None:
 
 @pytest.mark.parametrize("modulus", [2, 10, 11, 113])
 def test_all_pairs_of_residues_are_numbered(modulus: int) -> None:
-    task = build_task(ModularAdditionConfig(modulus=modulus))
+    task = ModularAdditionConfig(modulus=modulus).build()
     assert len(task.space()) == modulus**2
     pairs = product(range(modulus), repeat=2)
     assert listed(task) == [f"{a}+{b} mod {modulus}" for a, b in pairs]
 
 
 def test_the_largest_space_of_residues_is_numbered_to_its_end() -> None:
-    task = build_task(ModularAdditionConfig(modulus=100_000))
+    task = ModularAdditionConfig(modulus=100_000).build()
     assert len(task.space()) == 10**10
     assert listed(task, torch.tensor([10**10 - 1])) == ["99999+99999 mod 100000"]
 
@@ -115,7 +115,7 @@ def test_the_largest_space_of_residues_is_numbered_to_its_end() -> None:
     ],
 )
 def test_a_space_knows_its_size_without_listing_it(config: TaskConfig, size: int) -> None:
-    assert len(build_task(config).space()) == size
+    assert len(config.build().space()) == size
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_the_last_problems_of_a_huge_space_are_exact() -> None:
     ids=lambda config: f"{config.kind} {config.max_digits}",
 )
 def test_what_is_too_much_or_has_varying_counts_is_not_numbered(config: TaskConfig) -> None:
-    assert build_task(config).space() is None
+    assert config.build().space() is None
 
 
 def test_all_that_is_drawn_of_a_small_space_is_in_it() -> None:

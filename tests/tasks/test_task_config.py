@@ -147,7 +147,7 @@ REFUSALS: list[tuple[type[TaskConfig], dict[str, Any], str]] = [
         (
             ArithmeticConfig,
             {"carry_chains": (1.0, 2.0), "sampling": sampling},
-            f"task.carry_chains needs another way of drawing, got {sampling}. "
+            f"task.carry_chains needs task.sampling carry-chains, got {sampling}. "
             "Try --task.sampling carry-chains.",
         )
         for sampling in ("lengths", "values")

@@ -128,12 +128,15 @@ def test_a_constant_schedule_stays():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"decay_steps": 10}, "decay_steps belongs to a trapezoid, got schedule cosine"),
+        (
+            {"decay_steps": 10},
+            "training.decay_steps applies to a trapezoid only, got schedule cosine",
+        ),
         ({"curriculum": (Stage(num_steps=1_500),)}, "take 1,500 steps and leave none of the 1,500"),
         ({"micro_batches": 200}, "training.micro_batches must be 1 to 128, got 200"),
         ({"stop_at": 1.5}, "training.stop_at must be 0 to 1, got 1.5"),
         ({"ema_decay": 1.0}, "training.ema_decay must be 0 to 0.999999, got 1.0"),
-        ({"clip_norm": 0.0}, "training.clip_norm must be above 0"),
+        ({"clip_norm": 0.0}, "training.clip_norm must be 1e-09 to 1,000,000,000, got 0.0"),
         ({"checkpoint_seconds": 0.0}, "training.checkpoint_seconds must be 0.1 to"),
         ({"record_embeddings_every": 0}, "training.record_embeddings_every must be 1 to"),
     ],
@@ -300,7 +303,7 @@ def test_the_task_after_a_curriculum_begins_with_its_own_first_problems(quick_se
         ("max_digits=4", "must ask what the task asks, of at most 3 digits"),
         ("max_digit=2", "training.curriculum.0.task: unknown setting 'max_digit'"),
         ("operations=-", "must ask what the task asks"),
-        ("max_digits=x", "max_digits must be a whole number, got 'x'"),
+        ("max_digits=x", "max_digits must be a whole number, 1 to 1,000,000, got 'x'"),
     ],
 )
 def test_a_stage_that_the_task_does_not_hold_is_refused(tmp_path, quick_settings, typed, message):

@@ -40,7 +40,7 @@ def _show(name: str, as_json: bool) -> None:
     print(f"{name}: {_statements(name)['summary']}\n{_statements(name)['promise']}\n")
     for setting in settings(recipe):
         if setting.name != "name":
-            print(f"  {'--' + setting.name + ' ' + setting.typed:46}{setting.help}")
+            print(f"  {'--' + setting.name + ' ' + setting.typed:46}{setting.explanation}")
 
 
 def _statements(name: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from abacist.cli.arguments import Parser, whole_number
 from abacist.configuration import settings
-from abacist.scoring.config import RANGES, ScoringConfig
+from abacist.scoring.config import ScoringConfig
 
 if TYPE_CHECKING:
     from abacist.runs.run import Run
@@ -20,7 +20,8 @@ def run(arguments: list[str]) -> int:
     if "--help" in arguments or "-h" in arguments:
         parser.epilog = _suites_help()
     parsed = parser.parse(arguments)
-    changes = {name: value for name in RANGES if (value := getattr(parsed, name)) is not None}
+    names = [setting.name for setting in settings(ScoringConfig())]
+    changes = {name: value for name in names if (value := getattr(parsed, name)) is not None}
 
     from abacist.cli import show
     from abacist.runs.run import load
@@ -88,10 +89,10 @@ def _parser() -> Parser:
         help="what to score, or all (default: lengths,strata); the names are below",
     )
     for setting in settings(ScoringConfig()):
-        low, high, _ = RANGES[setting.name]
+        assert setting.range is not None
         parser.add_argument(
             f"--{setting.name.replace('_', '-')}",
-            type=whole_number(low, high),
+            type=whole_number(int(setting.range.low), int(setting.range.high)),
             metavar="N",
             help=f"{setting.help} (default: the recipe's, {setting.typed})",
         )

@@ -83,7 +83,7 @@ def _settings_help(name: str) -> str:
         if setting.name == "name":
             continue
         lines.append(f"  --{setting.name} {setting.typed}")
-        lines.append(f"      {setting.help}")
+        lines.append(f"      {setting.explanation}")
     return "\n".join(lines)
 
 

@@ -1,68 +1,110 @@
 """Settings of the formats. Imports no torch."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from abacist.errors import ConfigurationError, check_between
+from abacist.config_base import ConfigFamily, setting
+from abacist.errors import ConfigurationError
 from abacist.tasks.config import ArithmeticConfig, ModularAdditionConfig, SortingConfig, TaskConfig
 
-Layout = Literal["constant", "shape", "similar", "free"]
-"""Which lines have their tokens in the same places, as far as the shorter of them goes.
+if TYPE_CHECKING:
+    from abacist.formats.format import Format
 
-All of them, those of one shape, or none in particular; `similar` are none in particular either, but
-those of one shape are about as long.
+Layout = Literal["constant", "shape", "similar", "free"]
+"""Which lines have the same coordinates, up to the end of the shorter line.
+
+`constant`: all lines. `shape`: lines whose problems have one shape. `similar`: no two in particular,
+but lines of one shape have similar lengths. `free`: no two in particular.
 """
 Order = Literal["reversed", "usual"]
 Padding = Literal["none", "longest", "fixed"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlainFormatConfig:
-    """Operands, `=`, answer: `<start>21+43=64<end>` for 12+34=46, or any other order, padding, spacing."""
+class FormatConfig(ConfigFamily):
+    """Base class of the configurations of formats, which state the tasks that they can write."""
+
+    section: ClassVar = "format"
+    coordinates: ClassVar[tuple[str, ...]]
+    """Coordinates that the format gives its tokens."""
+    task_class: ClassVar[type[TaskConfig]] = ArithmeticConfig
+    """Class of the tasks that the format can write."""
+    operations: ClassVar[tuple[str, ...]] = ("+", "-", "*", "//", "%")
+    """Operations of arithmetic that the format can write."""
+    most_operands: ClassVar[int | None] = 2
+    """Largest number of operands that the format can write in arithmetic; None means any number."""
+    writes: ClassVar[str] = "calculations with two operands"
+    """Description of the tasks that the format can write, for error messages."""
+
+    def obstacle(self, task: TaskConfig) -> str | None:
+        """Return why this format cannot write a task, or None if it can."""
+        writable = isinstance(task, self.task_class)
+        if isinstance(task, ArithmeticConfig):
+            few = self.most_operands is None or task.max_operands <= self.most_operands
+            writable = writable and few and set(task.operations) <= set(self.operations)
+        return None if writable else f"it writes {self.writes}"
+
+    def build(self, task: TaskConfig) -> "Format":
+        """Return the format that this configuration describes, for a task.
+
+        Raises:
+            ConfigurationError: it cannot write the task; the message names the formats that can.
+        """
+        check_writes(self, task)
+        return self.construct(task)
+
+    def construct(self, task: TaskConfig) -> "Format":
+        """Return the format for a task that it can write."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainFormatConfig(FormatConfig):
+    """Operands, `=`, answer: `<start>21+43=64<end>` for 12+34=46, or with another order, padding or spacing."""
 
     kind: ClassVar = "plain"
     coordinates: ClassVar = ("index", "row", "place")
 
     start_token: bool = True
-    """Write a first token that stands in every column, so that windowed attention can see it."""
+    """Begin with a token that stands in every column, so that windowed attention always sees it."""
     end: Literal["token", "space", "none"] = "token"
-    """What a line ends with: a token of its own, a space, or nothing, for which all lines must have one length."""
+    """What ends a line: a token of its own, a space, or nothing, which requires lines of one length."""
     padding_token: bool = False
-    """Pad lines with a token of its own, as many libraries do; otherwise with what they end with."""
+    """Pad lines with a token of its own, as many libraries do, instead of repeating what ends them."""
     operand_order: Order = "reversed"
     """Order of the operands' digits: least significant first (reversed), or as usual."""
     answer_order: Order = "reversed"
     """Order of the answer's digits."""
     operand_padding: Padding = "none"
-    """Zeros before operands: none, to the longest of the problem, or to the longest of the task."""
+    """Leading zeros of operands: none, up to the longest of the problem, or up to the longest of the task."""
     answer_padding: Padding = "none"
-    """Zeros before the answer: none, to the widest possible for the problem, or for the task."""
+    """Leading zeros of the answer: none, up to the largest width possible for the problem, or for the task."""
     negative: Literal["sign-first", "sign-last", "complement"] = "sign-first"
-    """How an answer below 0 is written: `-22`, `22-`, or as the ten's complement `78-` of so many digits."""
+    """How an answer below 0 is written: `-22`, `22-`, or as the ten's complement `78-` with the same number of digits."""  # noqa: E501
     spaces: Literal["none", "around", "thousands", "random"] = "none"
-    """Spaces in the prompt: none, `12 + 34 =`, `1 234 + 5 678=`, or each gap with one half chance."""
+    """Spaces in the prompt: none, `12 + 34 =`, `1 234 + 5 678=`, or in each gap with probability one half."""
 
-    def __post_init__(self) -> None:
+    def conflicts(self, path: str) -> Iterator[str]:
         if self.end == "none" and (self.operand_padding, self.answer_padding) != ("fixed", "fixed"):
-            raise ConfigurationError(
-                "format.end none needs lines of one length, got "
-                f"format.operand_padding {self.operand_padding} and format.answer_padding "
-                f"{self.answer_padding}. Try --format.end token."
+            yield (
+                f"{path}.end none needs lines of one length, got "
+                f"{path}.operand_padding {self.operand_padding} and {path}.answer_padding "
+                f"{self.answer_padding}. Try --{path}.end token."
             )
         if self.end == "none" and self.spaces == "random":
-            raise ConfigurationError(
-                "format.end none needs lines of one length, got format.spaces random. "
-                "Try --format.end token."
+            yield (
+                f"{path}.end none needs lines of one length, got {path}.spaces random. "
+                f"Try --{path}.end token."
             )
         if self.negative == "complement" and self.answer_padding == "none":
-            raise ConfigurationError(
-                "format.negative complement needs a fixed number of digits, got "
-                "format.answer_padding none. Try --format.answer_padding longest."
+            yield (
+                f"{path}.negative complement needs a fixed number of digits, got "
+                f"{path}.answer_padding none. Try --{path}.answer_padding longest."
             )
 
     def obstacle(self, task: TaskConfig) -> str | None:
-        """Why this format cannot write a task; None if it can."""
-        if isinstance(task, SortingConfig):
+        if not isinstance(task, ArithmeticConfig | ModularAdditionConfig):
             return "it writes calculations"
         varies = isinstance(task, ArithmeticConfig) and (
             "-" in task.operations or task.min_operands < task.max_operands
@@ -71,164 +113,171 @@ class PlainFormatConfig:
             return "without an end token it writes lines of one length only"
         return None
 
+    def construct(self, task: TaskConfig) -> "Format":
+        from abacist.formats.plain import PlainFormat
+
+        return PlainFormat(self, task)
+
 
 @dataclass(frozen=True, kw_only=True)
-class CarryTraceFormatConfig:
-    """Lines of one length, `123*  45=+501302501500000000`: behind each answer digit the carry out of its column."""
+class CarryTraceFormatConfig(FormatConfig):
+    """Lines of one length, with the carry of its column after each answer digit: `123*  45=+501302501500000000`."""
 
     kind: ClassVar = "carry-trace"
     coordinates: ClassVar = ("index", "place")
 
-    operand_width: int = 3
-    """Characters for each operand; 3 makes lines of 28 characters."""
-
-    def __post_init__(self) -> None:
-        # Beyond 9 digits a carry no longer fits its two characters.
-        check_between("format.operand_width", self.operand_width, 1, 9, 3)
+    # Beyond 9 digits a carry no longer fits into its two characters.
+    operand_width: int = setting(3, low=1, high=9)
+    """Number of characters for each operand; 3 makes lines of 28 characters."""
 
     def obstacle(self, task: TaskConfig) -> str | None:
-        """Why this format cannot write a task; None if it can."""
-        if not isinstance(task, ArithmeticConfig) or task.max_operands > 2:
-            return "it writes calculations with two operands"
-        if task.longest_operand > self.operand_width:
+        if isinstance(task, ArithmeticConfig) and task.longest_operand > self.operand_width:
             return f"it writes operands of at most {self.operand_width} digits"
-        return None
+        return super().obstacle(task)
+
+    def construct(self, task: TaskConfig) -> "Format":
+        from abacist.formats.carry_trace import CarryTraceFormat
+
+        return CarryTraceFormat(self, task)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunningSumsFormatConfig:
-    """Sums of many numbers by one addition after the other: `<start>21+43+65=64;201<end>`."""
+class _WorkedOutFormatConfig(FormatConfig):
+    """Base class of formats that write scratch work in columns."""
+
+    start_token: bool = True
+    """Begin with a token that stands in every column, row and step, so that windowed attention always sees it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningSumsFormatConfig(_WorkedOutFormatConfig):
+    """Sums of many numbers as one addition after the other: `<start>21+43+65=64;201<end>`."""
 
     kind: ClassVar = "running-sums"
     coordinates: ClassVar = ("index", "row", "place")
+    operations: ClassVar = ("+",)
+    most_operands: ClassVar = None
+    writes: ClassVar = "+ only"
 
-    start_token: bool = True
-    """Write a first token that stands in every column and row."""
+    def construct(self, task: TaskConfig) -> "Format":
+        from abacist.formats.running_sums import RunningSumsFormat
 
-    def obstacle(self, task: TaskConfig) -> str | None:
-        """Why this format cannot write a task; None if it can."""
-        adds = isinstance(task, ArithmeticConfig) and task.operations == ("+",)
-        return None if adds else "it writes + only"
+        return RunningSumsFormat(self, task)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LongDivisionFormatConfig:
-    """Long division with every subtraction written out, so that each token follows from a few near ones."""
+class LongDivisionFormatConfig(_WorkedOutFormatConfig):
+    """Long division with every subtraction written out, so that each token depends on a few near ones."""
 
     kind: ClassVar = "long-division"
     coordinates: ClassVar = ("index", "step", "row", "place")
+    operations: ClassVar = ("//", "%")
+    writes: ClassVar = "// and % only"
 
-    start_token: bool = True
-    """Write a first token that stands in every column, row and step."""
+    def construct(self, task: TaskConfig) -> "Format":
+        from abacist.formats.long_division import LongDivisionFormat
 
-    def obstacle(self, task: TaskConfig) -> str | None:
-        """Why this format cannot write a task; None if it can."""
-        divides = isinstance(task, ArithmeticConfig) and set(task.operations) <= {"//", "%"}
-        return None if divides else "it writes // and % only"
+        return LongDivisionFormat(self, task)
 
 
 @dataclass(frozen=True, kw_only=True)
-class NonRestoringDivisionFormatConfig:
-    """Division that never goes back to an earlier row, so that each token follows from a few near ones."""
+class NonRestoringDivisionFormatConfig(_WorkedOutFormatConfig):
+    """Division that never returns to an earlier row, so that each token depends on a few near ones."""
 
     kind: ClassVar = "non-restoring-division"
     coordinates: ClassVar = ("index", "step", "row", "place")
+    operations: ClassVar = ("//", "%")
+    writes: ClassVar = "// and % only"
 
-    start_token: bool = True
-    """Write a first token that stands in every column, row and step."""
+    def construct(self, task: TaskConfig) -> "Format":
+        from abacist.formats.non_restoring_division import NonRestoringDivisionFormat
 
-    def obstacle(self, task: TaskConfig) -> str | None:
-        """Why this format cannot write a task; None if it can."""
-        divides = isinstance(task, ArithmeticConfig) and set(task.operations) <= {"//", "%"}
-        return None if divides else "it writes // and % only"
+        return NonRestoringDivisionFormat(self, task)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PartialProductsFormatConfig:
+class PartialProductsFormatConfig(_WorkedOutFormatConfig):
     """Multiplication by running sums, one row for each digit of the second operand."""
 
     kind: ClassVar = "partial-products"
     coordinates: ClassVar = ("index", "row", "place")
+    operations: ClassVar = ("*",)
+    writes: ClassVar = "* only"
 
-    start_token: bool = True
-    """Write a first token that stands in every column and row."""
+    def construct(self, task: TaskConfig) -> "Format":
+        from abacist.formats.partial_products import PartialProductsFormat
 
-    def obstacle(self, task: TaskConfig) -> str | None:
-        """Why this format cannot write a task; None if it can."""
-        multiplies = isinstance(task, ArithmeticConfig) and task.operations == ("*",)
-        return None if multiplies else "it writes * only"
+        return PartialProductsFormat(self, task)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LongMultiplicationFormatConfig:
-    """Long multiplication cell by cell, so that each token follows from at most four near ones."""
+class LongMultiplicationFormatConfig(_WorkedOutFormatConfig):
+    """Long multiplication cell by cell, so that each token depends on at most four near ones."""
 
     kind: ClassVar = "long-multiplication"
     coordinates: ClassVar = ("index", "row", "place")
+    operations: ClassVar = ("*",)
+    writes: ClassVar = "* only"
 
-    start_token: bool = True
-    """Write a first token that stands in every column and row."""
+    def construct(self, task: TaskConfig) -> "Format":
+        from abacist.formats.long_multiplication import LongMultiplicationFormat
 
-    def obstacle(self, task: TaskConfig) -> str | None:
-        """Why this format cannot write a task; None if it can."""
-        multiplies = isinstance(task, ArithmeticConfig) and task.operations == ("*",)
-        return None if multiplies else "it writes * only"
+        return LongMultiplicationFormat(self, task)
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkedFormatConfig:
-    """Any of five operations, each worked on paper, so that each token follows from a few near ones."""
+class WorkedFormatConfig(_WorkedOutFormatConfig):
+    """Any of five operations with its scratch work, so that each token depends on a few near ones."""
 
     kind: ClassVar = "worked"
     coordinates: ClassVar = ("index", "step", "row", "place")
 
-    start_token: bool = True
-    """Write a first token that stands in every column, row and step."""
+    def construct(self, task: TaskConfig) -> "Format":
+        from abacist.formats.worked import WorkedFormat
 
-    def obstacle(self, task: TaskConfig) -> str | None:
-        """Why this format cannot write a task; None if it can."""
-        if not isinstance(task, ArithmeticConfig) or task.max_operands > 2:
-            return "it writes calculations with two operands"
-        return None
+        return WorkedFormat(self, task)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelsFormatConfig:
-    """Labelled numbers and their labels in order: `a:821,b:9=ba<end>`."""
+class LabelsFormatConfig(FormatConfig):
+    """Labelled numbers, then their labels in sorted order: `a:821,b:9=ba<end>`."""
 
     kind: ClassVar = "labels"
     coordinates: ClassVar = ("index", "row", "place")
+    task_class: ClassVar = SortingConfig
+    writes: ClassVar = "labelled numbers to sort"
 
     start_token: bool = False
-    """Write a first token that stands in every column and row."""
+    """Begin with a token that stands in every column and row."""
     order: Order = "usual"
     """Order of the numbers' digits: least significant first (reversed), or as usual."""
     padding: Padding = "none"
-    """Zeros before the numbers: none, to the longest of the problem, or to the longest of the task."""
+    """Leading zeros of numbers: none, up to the longest of the problem, or up to the longest of the task."""
 
-    def obstacle(self, task: TaskConfig) -> str | None:
-        """Why this format cannot write a task; None if it can."""
-        return None if isinstance(task, SortingConfig) else "it writes labelled numbers to sort"
+    def construct(self, task: TaskConfig) -> "Format":
+        from abacist.formats.labels import LabelsFormat
+
+        return LabelsFormat(self, task)
 
 
 @dataclass(frozen=True, kw_only=True)
-class InsertionSortFormatConfig:
-    """Sorting by insertion, one number after the other, so that each token follows from at most two."""
+class InsertionSortFormatConfig(_WorkedOutFormatConfig):
+    """Insertion sort, one number after the other, so that each token depends on at most two."""
 
     kind: ClassVar = "insertion-sort"
     coordinates: ClassVar = ("index", "step", "row", "place")
+    task_class: ClassVar = SortingConfig
+    writes: ClassVar = "labelled numbers to sort"
 
-    start_token: bool = True
-    """Write a first token that stands in every column, row and step."""
+    def construct(self, task: TaskConfig) -> "Format":
+        from abacist.formats.insertion_sort import InsertionSortFormat
 
-    def obstacle(self, task: TaskConfig) -> str | None:
-        """Why this format cannot write a task; None if it can."""
-        return None if isinstance(task, SortingConfig) else "it writes labelled numbers to sort"
+        return InsertionSortFormat(self, task)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ParallelFormatConfig:
-    """For encoders, which write all answer tokens at once, at slots behind `=` or where the prompt stands."""
+class ParallelFormatConfig(FormatConfig):
+    """For encoders, which write all answer tokens at once, at slots after `=` or over the prompt."""
 
     kind: ClassVar = "parallel"
     coordinates: ClassVar = ("index", "place")
@@ -237,39 +286,31 @@ class ParallelFormatConfig:
     """Reverse the prompt as a whole, `=54+321` for 123+45, and write the answer over it from the left."""
 
     def obstacle(self, task: TaskConfig) -> str | None:
-        """Why this format cannot write a task; None if it can."""
-        if not isinstance(task, ArithmeticConfig) or task.max_operands > 2:
-            return "it writes calculations with two operands"
-        return "it has no room for a sign" if "-" in task.operations else None
+        obstacle = super().obstacle(task)
+        if obstacle is None and isinstance(task, ArithmeticConfig) and "-" in task.operations:
+            return "it has no room for a sign"
+        return obstacle
+
+    def construct(self, task: TaskConfig) -> "Format":
+        from abacist.formats.parallel import ParallelFormat
+
+        return ParallelFormat(self, task)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResiduesFormatConfig:
+class ResiduesFormatConfig(FormatConfig):
     """One token for each residue of modular addition, as in the papers on grokking: `a b = c`."""
 
     kind: ClassVar = "residues"
     coordinates: ClassVar = ("index",)
+    task_class: ClassVar = ModularAdditionConfig
+    writes: ClassVar = "sums modulo a number"
 
-    def obstacle(self, task: TaskConfig) -> str | None:
-        """Why this format cannot write a task; None if it can."""
-        modular = isinstance(task, ModularAdditionConfig)
-        return None if modular else "it writes sums modulo a number"
+    def construct(self, task: TaskConfig) -> "Format":
+        from abacist.formats.residues import ResiduesFormat
 
+        return ResiduesFormat(self, task)
 
-FormatConfig = (
-    PlainFormatConfig
-    | CarryTraceFormatConfig
-    | RunningSumsFormatConfig
-    | LongDivisionFormatConfig
-    | NonRestoringDivisionFormatConfig
-    | PartialProductsFormatConfig
-    | LongMultiplicationFormatConfig
-    | WorkedFormatConfig
-    | LabelsFormatConfig
-    | InsertionSortFormatConfig
-    | ParallelFormatConfig
-    | ResiduesFormatConfig
-)
 
 FORMATS: dict[str, FormatConfig] = {
     "reversed": PlainFormatConfig(),
@@ -306,11 +347,11 @@ FORMATS: dict[str, FormatConfig] = {
     "mirrored": ParallelFormatConfig(mirrored=True),
     "residues": ResiduesFormatConfig(),
 }
-"""Formats that `--format NAME` stands for."""
+"""Named formats for `--format NAME`."""
 
 
 def check_writes(format: FormatConfig, task: TaskConfig) -> None:
-    """Raise `ConfigurationError`, naming the formats that can, where a format cannot write a task."""
+    """Raise `ConfigurationError` if a format cannot write a task, naming the formats that can."""
     obstacle = format.obstacle(task)
     if obstacle is None:
         return

@@ -6,35 +6,7 @@ import torch
 from torch import Tensor
 
 from abacist.formats.annotated import AnnotatedTokens
-from abacist.formats.carry_trace import CarryTraceFormat
-from abacist.formats.config import (
-    CarryTraceFormatConfig,
-    FormatConfig,
-    InsertionSortFormatConfig,
-    LabelsFormatConfig,
-    Layout,
-    LongDivisionFormatConfig,
-    LongMultiplicationFormatConfig,
-    NonRestoringDivisionFormatConfig,
-    ParallelFormatConfig,
-    PartialProductsFormatConfig,
-    PlainFormatConfig,
-    RunningSumsFormatConfig,
-    WorkedFormatConfig,
-    check_writes,
-)
-from abacist.formats.insertion_sort import InsertionSortFormat
-from abacist.formats.labels import LabelsFormat
-from abacist.formats.long_division import LongDivisionFormat
-from abacist.formats.long_multiplication import LongMultiplicationFormat
-from abacist.formats.non_restoring_division import NonRestoringDivisionFormat
-from abacist.formats.parallel import ParallelFormat
-from abacist.formats.partial_products import PartialProductsFormat
-from abacist.formats.plain import PlainFormat
-from abacist.formats.residues import ResiduesFormat
-from abacist.formats.running_sums import RunningSumsFormat
-from abacist.formats.worked import WorkedFormat
-from abacist.tasks.config import TaskConfig
+from abacist.formats.config import Layout
 from abacist.tasks.problems import Answer, Problems
 from abacist.vocabulary import Vocabulary
 
@@ -78,34 +50,3 @@ class Format(Protocol):
 
     def token_id(self, field: int) -> int | None:
         """The id of the one token a field holds, or None for a field that holds several."""
-
-
-def build_format(config: FormatConfig, task: TaskConfig) -> Format:
-    """The format that a configuration describes, for a task.
-
-    Raises `ConfigurationError`, naming the formats that can, where it cannot write the task.
-    """
-    check_writes(config, task)
-    if isinstance(config, PlainFormatConfig):
-        return PlainFormat(config, task)
-    if isinstance(config, CarryTraceFormatConfig):
-        return CarryTraceFormat(config, task)
-    if isinstance(config, RunningSumsFormatConfig):
-        return RunningSumsFormat(config, task)
-    if isinstance(config, LongDivisionFormatConfig):
-        return LongDivisionFormat(config, task)
-    if isinstance(config, NonRestoringDivisionFormatConfig):
-        return NonRestoringDivisionFormat(config, task)
-    if isinstance(config, PartialProductsFormatConfig):
-        return PartialProductsFormat(config, task)
-    if isinstance(config, LongMultiplicationFormatConfig):
-        return LongMultiplicationFormat(config, task)
-    if isinstance(config, WorkedFormatConfig):
-        return WorkedFormat(config, task)
-    if isinstance(config, LabelsFormatConfig):
-        return LabelsFormat(config, task)
-    if isinstance(config, InsertionSortFormatConfig):
-        return InsertionSortFormat(config, task)
-    if isinstance(config, ParallelFormatConfig):
-        return ParallelFormat(config, task)
-    return ResiduesFormat(config, task)

@@ -1,9 +1,11 @@
 """Settings of the model. Imports no torch."""
 
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
-from abacist.errors import ConfigurationError, check_between
+from abacist.config_base import Config, setting
+from abacist.errors import range_complaint
 
 Encoding = Literal["learned", "sinusoidal", "rotary", "alibi", "fire", "relative"]
 CoordinateName = Literal["index", "place", "row", "step"]
@@ -11,125 +13,122 @@ Dropped = Literal["embedding", "attention", "mlp-hidden", "outputs"]
 Biases = Literal["queries-keys-values", "attention-output", "mlp-hidden", "mlp-output", "head"]
 
 ABSOLUTE = ("learned", "sinusoidal")
-"""Encodings that tell a token where it stands; the others tell only what is how far apart."""
+"""Encodings of a token's own coordinate; the others depend only on the difference of two."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PositionScheme:
-    """How the model is told one coordinate: an encoding over a coordinate, perhaps randomised."""
+class PositionScheme(Config):
+    """An encoding over a coordinate, perhaps randomised during training."""
+
+    section: ClassVar = "model.positions.0"
 
     encoding: Encoding
-    """`learned`, `sinusoidal`: a vector for each coordinate. `rotary`: queries and keys are turned by angles. `relative`, `alibi`, `fire`: a bias on attention scores by difference."""  # noqa: E501
+    """`learned`, `sinusoidal`: a vector for each coordinate. `rotary`: rotations of queries and keys. `relative`, `alibi`, `fire`: a bias on attention scores, by difference."""  # noqa: E501
     coordinate: CoordinateName
-    """What is counted: the token's index in the line, or the place, row or step that the format gives it."""
+    """What the encoding encodes: the token's index in the line, or the place, row or step that the format gives it."""
     added_to: Literal["input", "queries-keys"] = "input"
-    """Learned and sinusoidal: where the vector is added, once to the input or to queries and keys in every layer."""
-    num_positions: int = 128
-    """Learned: the largest coordinate it knows, plus one."""
-    base: float = 10_000.0
-    """Sinusoidal and rotary: the slowest wave is about so many times as long as the fastest."""
+    """Learned and sinusoidal: whether the vector is added once to the input, or to queries and keys in every layer."""
+    num_positions: int = setting(128, low=2, high=10_000_000)
+    """Learned: number of vectors; the largest coordinate is one less."""
+    base: float = setting(10_000.0, low=1.0, high=1e9)
+    """Sinusoidal and rotary: about how many times longer the slowest wave is than the fastest."""
     offset: Literal["none", "batch", "sample"] = "none"
-    """Learned and sinusoidal: a random number is added to coordinates while training, one a batch or one a sample."""
+    """Learned and sinusoidal: add a random number to coordinates during training, one per batch or one per sample."""
     max_offset: int = 0
     """Largest random offset."""
-    subset_of: int = 0
-    """While training, coordinates of a line are a sorted random subset of so many (arXiv 2305.16843); 0: not."""
+    subset_of: int = setting(0, low=0, high=10_000_000)
+    """During training, replace the coordinates of a line by a sorted random subset of this many (arXiv 2305.16843); 0 keeps them."""  # noqa: E501
     window: tuple[int, int] | None = None
-    """A query sees differences from the first to the second of these and nothing else; none sees all."""
-    max_distance: int = 16
-    """Relative without a window: differences are clipped to this."""
+    """Smallest and largest difference, key minus query, at which a query sees a key; none sees all."""
+    max_distance: int = setting(16, low=1, high=1_000_000)
+    """Relative without a window: largest distance that is told apart; larger ones count as this."""
     num_buckets: int = 0
-    """Relative: as many trained numbers, for differences that grow with the logarithm (T5); 0: one for each."""
-    init_std: float = 0.0
-    """Standard deviation of what training begins with. Relative: of biases, so that heads begin by looking at different things; 0: all alike. Learned: of vectors; 0: 0.5."""  # noqa: E501
-    slope: float = 0.0
-    """ALiBi: what a score loses for each step of distance; 0: another for each head, as published."""
+    """Relative: number of trained biases, for ranges of differences that widen logarithmically (T5); 0 trains one for each difference."""  # noqa: E501
+    init_std: float = setting(0.0, low=0.0, high=100.0)
+    """Standard deviation at initialisation. Relative: of biases, so that heads start out looking at different tokens; 0 makes them equal. Learned: of vectors; 0 means 0.5."""  # noqa: E501
+    slope: float = setting(0.0, low=0.0, high=1e6)
+    """ALiBi: decrease of the score per unit of distance; 0 means a different slope for each head, as published."""
 
-    def __post_init__(self) -> None:
-        check_between("model.positions.0.num_positions", self.num_positions, 2, 10_000_000, 128)
-        check_between("model.positions.0.max_distance", self.max_distance, 1, 1_000_000, 16)
-        check_between("model.positions.0.base", self.base, 1.0, 1e9, 10_000.0)
-        check_between("model.positions.0.subset_of", self.subset_of, 0, 10_000_000, 0)
-        check_between("model.positions.0.slope", self.slope, 0.0, 1e6, 0.0)
-        check_between("model.positions.0.init_std", self.init_std, 0.0, 100.0, 0.0)
-        if self.encoding in ABSOLUTE:
-            self._check_absolute()
-        else:
-            self._check_relative()
+    def conflicts(self, path: str) -> Iterator[str]:
+        yield from (
+            self._conflicts_of_absolute(path)
+            if self.encoding in ABSOLUTE
+            else (self._conflicts_of_differences(path))
+        )
         if self.num_buckets:
-            check_between("model.positions.0.num_buckets", self.num_buckets, 4, 250_000, 32)
-            check_between(
-                "model.positions.0.max_distance",
-                self.max_distance,
-                self.num_buckets,
-                1_000_000,
-                4 * self.num_buckets,
-            )
-            if self.encoding != "relative" or self.window is not None:
-                raise ConfigurationError(
-                    "num_buckets belongs to a relative encoding without a window, got encoding "
-                    f"{self.encoding}. Try --model.positions.0.num_buckets 0."
-                )
+            yield from self._conflicts_of_buckets(path)
         if self.init_std and self.encoding not in ("relative", "learned"):
-            raise ConfigurationError(
+            yield (
                 f"init_std belongs to a relative or learned encoding, got encoding {self.encoding}. "
-                "Try --model.positions.0.init_std 0."
+                f"Try --{path}.init_std 0."
             )
         if self.slope and self.encoding != "alibi":
-            raise ConfigurationError(
-                f"slope belongs to alibi, got encoding {self.encoding}. "
-                "Try --model.positions.0.slope 0."
+            yield f"slope belongs to alibi, got encoding {self.encoding}. Try --{path}.slope 0."
+
+    def _conflicts_of_buckets(self, path: str) -> Iterator[str]:
+        buckets = self.num_buckets
+        complaint = range_complaint(f"{path}.num_buckets", buckets, 4, 250_000, 32)
+        complaint = complaint or range_complaint(
+            f"{path}.max_distance", self.max_distance, buckets, 1_000_000, 4 * buckets
+        )
+        if complaint:
+            yield complaint
+        if self.encoding != "relative" or self.window is not None:
+            yield (
+                "num_buckets belongs to a relative encoding without a window, got encoding "
+                f"{self.encoding}. Try --{path}.num_buckets 0."
             )
 
-    def _check_absolute(self) -> None:
+    def _conflicts_of_absolute(self, path: str) -> Iterator[str]:
         if self.window is not None:
-            raise ConfigurationError(
+            yield (
                 f"a window needs differences, and {self.encoding} encodes coordinates. "
-                "Try --model.positions.0.encoding relative."
+                f"Try --{path}.encoding relative."
             )
-        largest = self.num_positions - 2 if self.encoding == "learned" else 10_000_000
-        check_between("model.positions.0.max_offset", self.max_offset, 0, largest, largest)
-        # Index 0 is the first of a subset; places begin at 1, and row 0 is for those without.
+        # Index 0 is the first of a subset; places begin at 1, and row 0 is for tokens without one.
         rows = self.subset_of + (self.coordinate != "index")
         if self.encoding == "learned" and self.subset_of and rows > self.num_positions:
-            raise ConfigurationError(
+            yield (
                 f"subset_of {self.subset_of} needs {rows} rows of a learned encoding, got "
-                f"num_positions {self.num_positions}. Try --model.positions.0.num_positions {rows}."
+                f"num_positions {self.num_positions}. Try --{path}.num_positions {rows}."
             )
-        if (self.offset == "none") != (self.max_offset == 0):
-            raise ConfigurationError(
+        largest = self.num_positions - 2 if self.encoding == "learned" else 10_000_000
+        complaint = range_complaint(f"{path}.max_offset", self.max_offset, 0, largest, largest)
+        if complaint:
+            yield complaint
+        elif (self.offset == "none") != (self.max_offset == 0):
+            yield (
                 "offset and max_offset go together, got "
                 f"offset {self.offset!r} and max_offset {self.max_offset}. "
-                "Try --model.positions.0.offset sample --model.positions.0.max_offset "
-                f"{min(100, largest)}."
+                f"Try --{path}.offset sample --{path}.max_offset {min(100, largest)}."
             )
         if self.offset != "none" and self.subset_of:
-            raise ConfigurationError(
+            yield (
                 "a scheme is randomised by an offset or by a subset, got both. "
-                "Try --model.positions.0.subset_of 0."
+                f"Try --{path}.subset_of 0."
             )
 
-    def _check_relative(self) -> None:
+    def _conflicts_of_differences(self, path: str) -> Iterator[str]:
         if self.offset != "none" or self.max_offset:
-            raise ConfigurationError(
+            yield (
                 f"a random offset changes nothing for a {self.encoding} encoding, which sees only "
                 f"differences, got offset {self.offset!r} and max_offset {self.max_offset}. "
-                "Try --model.positions.0.offset none --model.positions.0.max_offset 0."
+                f"Try --{path}.offset none --{path}.max_offset 0."
             )
         if self.added_to != "input":
-            raise ConfigurationError(
+            yield (
                 f"{self.encoding} adds no vector, got added_to {self.added_to}. "
-                "Try --model.positions.0.added_to input."
+                f"Try --{path}.added_to input."
             )
         if self.window is not None and self.window[0] > self.window[1]:
-            raise ConfigurationError(
+            yield (
                 f"window must go from its smaller to its larger difference, got {self.window}. "
-                "Try --model.positions.0.window 0,1."
+                f"Try --{path}.window 0,1."
             )
-        if self.window is not None and not self.window[0] <= 0 <= self.window[1]:
-            raise ConfigurationError(
-                f"window must hold difference 0, the query's own, got {self.window}. "
-                "Try --model.positions.0.window 0,1."
+        elif self.window is not None and not self.window[0] <= 0 <= self.window[1]:
+            yield (
+                f"window must contain difference 0, the query's own, got {self.window}. "
+                f"Try --{path}.window 0,1."
             )
 
 
@@ -184,111 +183,101 @@ POSITIONS: dict[str, tuple[PositionScheme, ...]] = {
     ),
     "nope": (),
 }
-"""Names for whole sets of position schemes."""
+"""Named lists of position schemes."""
 
 BIASES: dict[str, tuple[Biases, ...]] = {
     "all": ("queries-keys-values", "attention-output", "mlp-hidden", "mlp-output"),
     "none": (),
 }
-"""Names for sets of biases; `all` leaves out the head's, as nearly all models do."""
-
+"""Named sets of biases; `all` leaves out the head's, as nearly all models do."""
 
 DROPOUT_ON: dict[str, tuple[Dropped, ...]] = {
     "gpt2": ("embedding", "attention", "outputs"),
     "torch": ("attention", "mlp-hidden", "outputs"),
 }
-"""Names for where dropout stands: in GPT-2, and in torch's own encoder layer."""
+"""Named sets of what dropout applies to: as in GPT-2, and as in torch's own encoder layer."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelConfig:
+class ModelConfig(Config):
     """A transformer: a causal decoder, or an encoder that writes all answer tokens at once."""
 
+    section: ClassVar = "model"
+
     direction: Literal["causal", "both"] = "causal"
-    """Who is seen: earlier tokens (a decoder), or all (an encoder, for formats with parallel targets)."""
-    width: int = 32
+    """Tokens that a token attends to: earlier ones (a decoder), or all (an encoder, for formats with parallel targets)."""  # noqa: E501
+    width: int = setting(32, low=1, high=65_536)
     """Width of the residual stream."""
-    num_heads: int = 4
-    """Attention heads in each layer."""
-    head_width: int | None = None
+    num_heads: int = setting(4, low=1, high=1_024)
+    """Number of attention heads in each layer."""
+    head_width: int | None = setting(None, low=1, high=65_536, suggestion=8)
     """Width of one head's queries, keys and values; none means width / num_heads."""
-    mlp_width: int = 128
-    """Hidden width of each layer's MLP; gated ones have as wide a gate beside it."""
-    num_layers: int = 1
-    """Different layers, each attention followed by an MLP."""
-    recurrences: int = 1
-    """How often the layers are run one after the other (looped transformer)."""
+    mlp_width: int = setting(128, low=1, high=1_048_576)
+    """Hidden width of each layer's MLP; the gate of a gated one has the same width."""
+    num_layers: int = setting(1, low=1, high=1_024)
+    """Number of different layers, each attention followed by an MLP."""
+    recurrences: int = setting(1, low=1, high=1_024)
+    """Number of times that the layers are applied one after the other (looped transformer)."""
     injection: Literal["none", "add", "linear", "sublayers"] = "none"
-    """How each recurrence is given the embedded input again: added to the state, mixed in by a trained matrix, or added behind every normalisation."""  # noqa: E501
+    """How each recurrence receives the embedded input again: added to the state, mixed in by a trained matrix, or added after every normalisation."""  # noqa: E501
     initial_state: Literal["input", "noise"] = "input"
-    """What the first recurrence starts from: the embedded input, or small noise (0 in evaluation)."""
+    """State before the first recurrence: the embedded input, or small noise (0 in evaluation)."""
     activation: Literal["relu", "gelu", "geglu", "swiglu"] = "gelu"
     """Non-linearity of the MLP; geglu and swiglu are gated (arXiv 2002.05202)."""
     norm: Literal["layer", "rms"] = "layer"
     """Normalisation around attention and MLP."""
     norm_order: Literal["pre", "post"] = "pre"
-    """Normalise what goes into attention and MLP, or their sum with the residual."""
+    """Normalise the input of attention and MLP, or the sum of their output and the residual."""
     embedding_norm: bool = False
     """Normalise the embedded input."""
     final_mlp: bool = False
-    """Pass what comes out of the last layer through one more MLP, whose output replaces it."""
+    """Pass the output of the last layer through one more MLP, whose output replaces it."""
     final_norm: bool = True
     """Normalise before the head."""
     query_key_norm: bool = False
     """Normalise queries and keys of each head to length 1 times a trained scale (arXiv 2010.04245)."""
     length_scaling: bool = False
-    """Multiply scores by a trained factor of each head times the logarithm of how many tokens are seen (arXiv 2501.19399)."""  # noqa: E501
-    biases: tuple[Biases, ...] = field(default=BIASES["all"], metadata={"named_values": BIASES})
-    """Which linear maps have a bias."""
+    """Multiply scores by a trained factor of each head times the logarithm of the number of visible tokens (arXiv 2501.19399)."""  # noqa: E501
+    biases: tuple[Biases, ...] = setting(BIASES["all"], named_values=BIASES)
+    """Linear maps that have a bias."""
     tied_head: bool = False
     """Use the token embedding as the output head."""
-    embedding_init_std: float = 0.0
-    """Standard deviation of the token embedding that training begins with; 0: 1, or width^-0.5 for a tied head."""
-    dropout: float = 0.0
-    """Share that is dropped while training, 0 to 0.95."""
-    dropout_on: tuple[Dropped, ...] = field(
-        default=DROPOUT_ON["gpt2"], metadata={"named_values": DROPOUT_ON}
+    embedding_init_std: float = setting(0.0, low=0.0, high=100.0)
+    """Standard deviation of the token embedding at initialisation; 0 means 1, or width^-0.5 for a tied head."""
+    dropout: float = setting(0.0, low=0.0, high=0.95)
+    """Share of numbers that dropout sets to 0 during training."""
+    dropout_on: tuple[Dropped, ...] = setting(DROPOUT_ON["gpt2"], named_values=DROPOUT_ON)
+    """What dropout applies to: the embedded input, attention weights, the MLP's hidden activations, the outputs of attention and MLP."""  # noqa: E501
+    positions: tuple[PositionScheme, ...] = setting(
+        POSITIONS["place-relative"], named_values=POSITIONS
     )
-    """What dropout drops a share of: the embedded input, attention weights, the MLP's hidden activations, what attention and MLP add to the residual stream."""  # noqa: E501
-    positions: tuple[PositionScheme, ...] = field(
-        default=POSITIONS["place-relative"], metadata={"named_values": POSITIONS}
-    )
-    """Position schemes, any number at once; a name or changed field by field."""
+    """Position schemes, any number of them: a name, or each set field by field."""
 
-    def __post_init__(self) -> None:
-        check_between("model.width", self.width, 1, 65_536, 32)
-        check_between("model.num_heads", self.num_heads, 1, 1_024, 4)
-        check_between("model.mlp_width", self.mlp_width, 1, 1_048_576, 128)
-        check_between("model.num_layers", self.num_layers, 1, 1_024, 1)
-        check_between("model.recurrences", self.recurrences, 1, 1_024, 1)
-        check_between("model.embedding_init_std", self.embedding_init_std, 0.0, 100.0, 0.0)
-        check_between("model.dropout", self.dropout, 0.0, 0.95, 0.0)
-        if self.head_width is not None:
-            check_between("model.head_width", self.head_width, 1, 65_536, 8)
-        elif self.width % self.num_heads:
+    def conflicts(self, path: str) -> Iterator[str]:
+        if self.head_width is None and self.width % self.num_heads:
             fitting = self.width - self.width % self.num_heads or self.num_heads
-            raise ConfigurationError(
-                f"model.width must be a multiple of model.num_heads = {self.num_heads}, "
-                f"got {self.width}. Try --model.width {fitting}, or set --model.head_width."
+            yield (
+                f"{path}.width must be a multiple of {path}.num_heads = {self.num_heads}, "
+                f"got {self.width}. Try --{path}.width {fitting}, or set --{path}.head_width."
             )
-        turning = sum(scheme.encoding == "rotary" for scheme in self.positions)
-        if turning and self.width_of_head % (2 * turning):
-            fitting = self.width_of_head + -self.width_of_head % (2 * turning)
-            raise ConfigurationError(
+        rotations = sum(scheme.encoding == "rotary" for scheme in self.positions)
+        if rotations and self.width_of_head % (2 * rotations):
+            fitting = self.width_of_head + -self.width_of_head % (2 * rotations)
+            yield (
                 f"rotary encodings turn pairs of numbers, so a head's width must be a multiple of "
-                f"{2 * turning}, got {self.width_of_head}. Try --model.head_width {fitting}."
+                f"{2 * rotations}, got {self.width_of_head}. Try --{path}.head_width {fitting}."
             )
         if self.initial_state == "noise" and self.injection == "none":
-            raise ConfigurationError(
-                "model.initial_state noise without injection would never see the input. "
-                "Try --model.injection add."
+            yield (
+                f"{path}.initial_state noise without injection would never see the input. "
+                f"Try --{path}.injection add."
             )
 
     def dropout_of(self, dropped: Dropped) -> float:
-        """What share of these is dropped while training."""
+        """Return the share of these numbers that dropout sets to 0 during training."""
         return self.dropout if dropped in self.dropout_on else 0.0
 
     @property
     def width_of_head(self) -> int:
-        """K: the width of one head."""
+        """K, the width of one head."""
         return self.head_width or self.width // self.num_heads

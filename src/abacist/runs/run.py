@@ -16,7 +16,7 @@ from abacist.certificates.certificate import MAX_MINUTES, Certificate, prove
 from abacist.configuration import override
 from abacist.devices import find_device
 from abacist.errors import CheckpointError, ConfigurationError
-from abacist.formats.format import Format, build_format
+from abacist.formats.format import Format
 from abacist.inspection.inspected_problem import InspectedProblem
 from abacist.inspection.place_attention import PlaceAttention, place_attention
 from abacist.models.transformer import Transformer
@@ -28,7 +28,7 @@ from abacist.scoring.solving import Solution, solve
 from abacist.scoring.suite import Progress
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.config import ArithmeticConfig
-from abacist.tasks.task import Task, build_task
+from abacist.tasks.task import Task
 from abacist.training import checkpoint
 
 
@@ -156,7 +156,7 @@ def load(path: str | Path, device: str = "cpu") -> Run:
 
 def build_problems(recipe: Recipe) -> tuple[Task, Format]:
     """The task and the format that a recipe configures, which must go together."""
-    return build_task(recipe.task), build_format(recipe.format, recipe.task)
+    return recipe.task.build(), recipe.format.build(recipe.task)
 
 
 def stage_task(recipe: Recipe, number: int) -> Task:
@@ -180,7 +180,7 @@ def stage_task(recipe: Recipe, number: int) -> Task:
                 f"{','.join(stage.task)}. "
                 f"Try --training.curriculum.{number}.task max_digits={whole.longest_operand}."
             )
-    return build_task(config)
+    return config.build()
 
 
 def build_model(recipe: Recipe) -> Transformer:

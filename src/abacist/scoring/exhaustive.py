@@ -7,7 +7,7 @@ from torch import Tensor
 
 from abacist.data.split import in_split
 from abacist.intervals import Proportion
-from abacist.scoring.config import RANGES
+from abacist.scoring.config import LARGEST_SPACE
 from abacist.scoring.judge import Judge
 from abacist.scoring.suite import Progress, Row, Section, Suite
 from abacist.scoring.trained_model import TrainedModel
@@ -60,7 +60,7 @@ def _obstacle(trained_model: TrainedModel) -> str | None:
         )
     if len(space) > limit:
         remedy = "Try --suite counterexamples."
-        if len(space) <= RANGES["largest_space"][1]:
+        if len(space) <= LARGEST_SPACE:
             remedy = f"Type --largest-space {len(space)}, or try --suite counterexamples."
         return (
             f"the task has {len(space):,} problems, and at most {limit:,} are scored one by one. "

@@ -5,11 +5,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from abacist.tasks.arithmetic import Arithmetic
-from abacist.tasks.config import ArithmeticConfig, SortingConfig, TaskConfig
-from abacist.tasks.modular_addition import ModularAddition
+from abacist.tasks.config import TaskConfig
 from abacist.tasks.problems import Answer, Problems, Shapes
-from abacist.tasks.sorting import Sorting
 from abacist.tasks.space import Space
 
 
@@ -55,12 +52,3 @@ class Task(Protocol):
     @property
     def claim(self) -> str:
         """What a model that is always right does."""
-
-
-def build_task(config: TaskConfig) -> Task:
-    """The task that a configuration describes."""
-    if isinstance(config, ArithmeticConfig):
-        return Arithmetic(config)
-    if isinstance(config, SortingConfig):
-        return Sorting(config)
-    return ModularAddition(config)
