@@ -22,7 +22,7 @@ import torch
 
 from abacist.data.check import check
 from abacist.data.config import SplitConfig
-from abacist.data.export import every
+from abacist.data.export import all_problems
 from abacist.formats.config import FORMATS
 from abacist.runs.training import circumstances
 from abacist.tasks.config import TASKS, ArithmeticConfig, SortingConfig, TaskConfig
@@ -158,7 +158,7 @@ def _all_lines() -> dict[str, object]:
     assert space is not None
     count = 0
     begin = time.perf_counter()
-    for problems in every(space, SplitConfig(), None):
+    for problems in all_problems(space, SplitConfig(), None):
         count += len(format.write(problems, task.answer(problems)).ids)
     seconds = time.perf_counter() - begin
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

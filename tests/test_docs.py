@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from abacist.cli import COMMANDS
+from abacist.configuration import settings
 from abacist.formats.config import FORMATS
 from abacist.inspection.lens import LENSES
 from abacist.intervals import percent
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.recipes import RECIPES, find
 from abacist.runs.run import build_model
-from abacist.scoring.config import RANGES
+from abacist.scoring.config import ScoringConfig
 from abacist.scoring.failures import Failure
 from abacist.scoring.scorecard import SUITES
 from abacist.scoring.solving import Solution
@@ -201,8 +202,9 @@ def test_settings_named_in_the_page_on_training_exist():
 def test_every_suite_has_its_row():
     text = (ROOT / "docs" / "scoring.md").read_text()
     assert re.findall(r"^\| `(\w+)` \| .+ \|$", text, flags=re.MULTILINE) == list(SUITES)
+    fields = {setting.name for setting in settings(ScoringConfig())}
     for option in re.findall(r"--([a-z][a-z-]+)", text):
-        assert option.replace("-", "_") in RANGES or option in (
+        assert option.replace("-", "_") in fields or option in (
             "suite",
             "help",
             "out",

@@ -120,10 +120,10 @@ def test_a_directory_under_a_path_that_is_a_file_is_refused(tmp_path: Path) -> N
 
 def test_a_held_directory_is_refused_to_others_until_it_is_free(tmp_path: Path) -> None:
     with (
-        files.held(tmp_path),
+        files.locked(tmp_path),
         pytest.raises(RunError, match="is being written by another process"),
-        files.held(tmp_path),
+        files.locked(tmp_path),
     ):
         pass
-    with files.held(tmp_path):
+    with files.locked(tmp_path):
         assert names(tmp_path) == []

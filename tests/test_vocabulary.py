@@ -28,7 +28,7 @@ def test_an_unknown_token_has_no_id() -> None:
 
 
 def test_a_token_given_twice_is_refused() -> None:
-    with pytest.raises(ValueError, match="cannot hold a token twice"):
+    with pytest.raises(ValueError, match="cannot contain a token twice"):
         Vocabulary(("0", "1", "0"))
 
 

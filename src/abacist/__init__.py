@@ -7,7 +7,7 @@
     >>> run.prove().certified
     True
 
-Names are loaded when first used, so that importing the package costs nothing.
+Names are loaded when they are first used, so importing the package costs nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = ["RECIPES", "AbacistError", "Run", "load", "resume", "train"]
 
-_HOMES = {
+_MODULES = {
     "AbacistError": "abacist.errors",
     "RECIPES": "abacist.recipes",
     "Run": "abacist.runs.run",
@@ -37,6 +37,6 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return getattr(importlib.import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'abacist' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The Python interface's own functions; the rest of it is the rooms' public names."""
+"""The functions `train` and `resume` of the Python interface."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,17 +23,28 @@ def train(
     overwrite: bool = False,
     observer: Observer | None = None,
 ) -> Run:
-    """Train a recipe, by name or made at hand, and return its run.
+    """Train a recipe and return its run.
 
-    `settings` replaces any of the recipe's by dotted name, as in `{"model.width": 64}`. The run
-    is kept in `out`, or in a new directory under `runs/`.
+    Args:
+        recipe: a recipe, or the name of one.
+        out: the run directory; None makes a new one under `runs/`.
+        seed: seed of the weights, the problems and their order.
+        settings: new values of settings by dotted name, as in `{"model.width": 64}`.
+        threads: number of threads; None chooses the fastest by timing.
+        overwrite: whether to replace a run that exists in `out`.
+        observer: follows the training; it is called at its start, after every step and validation.
+
+    Raises:
+        ConfigurationError: a setting is unknown, outside its range, or conflicts with another.
+        RunError: the run directory exists already or cannot be written.
+        TrainingDiverged: the loss became infinite or NaN.
     """
-    chosen = recipes.find(recipe) if isinstance(recipe, str) else recipe
-    chosen = override(chosen, settings or {})
-    path = Path(out) if out is not None else new_path(chosen.name)
-    return training.start(chosen, path, seed, threads, overwrite, observer)
+    base = recipes.find(recipe) if isinstance(recipe, str) else recipe
+    changed = override(base, settings or {})
+    path = Path(out) if out is not None else new_path(changed.name)
+    return training.start(changed, path, seed, threads, overwrite, observer)
 
 
 def resume(path: str | Path, observer: Observer | None = None) -> Run:
-    """Go on with an interrupted run, to the same bits as if it had never stopped."""
+    """Continue an interrupted run; it ends with the same weights, bit for bit, as without interruption."""
     return training.resume(Path(path), observer)

@@ -1,27 +1,31 @@
-"""Where a model runs."""
+"""Devices on which models run."""
 
 import torch
 
 from abacist.errors import ConfigurationError
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
-"""What may be asked for; `auto` is a GPU of CUDA's where there is one, and the CPU elsewhere."""
+"""Names of devices; `auto` stands for a CUDA GPU if there is one, and otherwise for the CPU."""
 
 
 def find_device(name: str) -> torch.device:
-    """The device of that name; `ConfigurationError` where this machine has none such."""
+    """Return the device with a name from `DEVICES`.
+
+    Raises:
+        ConfigurationError: the name is unknown, or this machine does not have the device.
+    """
     if name not in DEVICES:
         raise ConfigurationError(f"device must be one of {', '.join(DEVICES)}, got {name!r}.")
-    there = {
+    available = {
         "cpu": True,
         "cuda": torch.cuda.is_available(),
         "mps": torch.backends.mps.is_available(),
     }
     if name == "auto":
-        return torch.device("cuda" if there["cuda"] else "cpu")
-    if not there[name]:
+        return torch.device("cuda" if available["cuda"] else "cpu")
+    if not available[name]:
         raise ConfigurationError(
-            f"device must be one that is here, got {name!r}, which torch does not find. "
+            f"device must be one of this machine's, got {name!r}, which torch does not find. "
             "Try --device cpu."
         )
     return torch.device(name)

@@ -1,6 +1,7 @@
 """Files that are written whole or not at all, and directories that one process writes at a time.
 
-Content goes to a temporary neighbour, reaches the disk, and only then takes its final name.
+Content is written to a temporary file in the same directory, flushed to the disk, and only then
+renamed.
 """
 
 import contextlib
@@ -16,9 +17,13 @@ from abacist.errors import RunError
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Replace `path` by `content`, atomically."""
+    """Replace the file `path` atomically by one with the given content.
+
+    Raises:
+        RunError: the file cannot be written.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with _clear_errors(path), _removed_on_failure(temporary):
+    with _os_errors_as_run_errors(path), _removed_on_failure(temporary):
         with open(temporary, "wb") as file:
             file.write(content)
             file.flush()
@@ -28,14 +33,22 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_json(path: Path, data: Any) -> None:
-    """Replace `path` by `data` as indented JSON, atomically."""
+    """Replace the file `path` atomically by `data` as indented JSON."""
     write_bytes(path, (json.dumps(data, indent=2) + "\n").encode())
 
 
 def write_directory(path: Path, contents: Mapping[str, bytes]) -> None:
-    """Replace the directory `path` by one with the given files, by relative path, atomically."""
+    """Replace the directory `path` atomically by one with the given files.
+
+    Args:
+        path: the directory.
+        contents: content of each file by its path relative to the directory.
+
+    Raises:
+        RunError: a file cannot be written.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with _clear_errors(path), _removed_on_failure(temporary):
+    with _os_errors_as_run_errors(path), _removed_on_failure(temporary):
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         for name, content in contents.items():
@@ -49,15 +62,18 @@ def write_directory(path: Path, contents: Mapping[str, bytes]) -> None:
 
 def make_directory(path: Path) -> None:
     """Create `path` and its parents."""
-    with _clear_errors(path):
+    with _os_errors_as_run_errors(path):
         path.mkdir(parents=True, exist_ok=True)
 
 
 @contextlib.contextmanager
-def held(directory: Path) -> Iterator[None]:
-    """Keep all others who ask for it out of `directory`; refuses where somebody is in it.
+def locked(directory: Path) -> Iterator[None]:
+    """Lock `directory` against other processes that lock it.
 
-    The lock goes with the process, however it ends. Where the file system knows no locks there is none.
+    The lock ends with the process, even if it is killed. File systems without locks are not locked.
+
+    Raises:
+        RunError: another process holds the lock.
     """
     descriptor = os.open(directory, os.O_RDONLY)
     try:
@@ -65,7 +81,7 @@ def held(directory: Path) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise RunError(
-                f"{directory} is being written by another process. Wait until that is done, or stop it."
+                f"{directory} is being written by another process. Wait until it ends, or stop it."
             ) from error
         except OSError:
             pass
@@ -75,7 +91,7 @@ def held(directory: Path) -> Iterator[None]:
 
 
 def remove_leftovers(directory: Path) -> None:
-    """Delete temporary files of processes that were killed while writing here."""
+    """Delete temporary files that killed processes left behind in `directory`."""
     for leftover in directory.glob(".*.tmp"):
         if leftover.is_dir():
             shutil.rmtree(leftover, ignore_errors=True)
@@ -84,7 +100,8 @@ def remove_leftovers(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def _clear_errors(path: Path) -> Iterator[None]:
+def _os_errors_as_run_errors(path: Path) -> Iterator[None]:
+    """Turn an `OSError` into a `RunError` that names `path`."""
     try:
         yield
     except OSError as error:
@@ -93,6 +110,7 @@ def _clear_errors(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _removed_on_failure(temporary: Path) -> Iterator[None]:
+    """Delete the file or directory `temporary` if an exception is raised."""
     try:
         yield
     except BaseException:
@@ -104,6 +122,7 @@ def _removed_on_failure(temporary: Path) -> Iterator[None]:
 
 
 def _sync_directory(path: Path) -> None:
+    """Flush the entries of a directory to the disk, so that a renaming survives a power failure."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Proportions that carry their sample size and interval."""
+"""Proportions with their sample sizes and confidence intervals."""
 
 import math
 from collections.abc import Mapping
@@ -8,25 +8,26 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Proportion:
-    """`successes` out of `n`."""
+    """A proportion of `successes` in a sample of size `n`."""
 
     successes: int
     n: int
 
     @property
     def value(self) -> float | None:
-        """0…1, or None of an empty sample."""
+        """The proportion, 0…1, or None if the sample is empty."""
         return self.successes / self.n if self.n else None
 
     @property
     def errors(self) -> int:
+        """Number of failures in the sample."""
         return self.n - self.successes
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """95 % Wilson score interval (Wilson 1927), or None of an empty sample.
+        """95 % Wilson score interval (Wilson 1927), or None if the sample is empty.
 
-        Unlike ± two standard errors it is right at 0 and at 1, where these models live.
+        Unlike ± two standard errors, it is accurate near 0 and 1, where most results lie.
         """
         if not self.n:
             return None
@@ -48,7 +49,7 @@ class Proportion:
         return f"{percent(self.value)} (95% {percent(low)}–{percent(high)}, n = {self.n:,})"
 
     def to_json(self) -> dict[str, object]:
-        """`{"value": …, "successes": …, "n": …, "interval": [low, high]}`"""
+        """Return `{"value": …, "successes": …, "n": …, "interval": [low, high]}`."""
         return {
             "value": self.value,
             "successes": self.successes,
@@ -58,28 +59,29 @@ class Proportion:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> "Proportion":
-        """The inverse of `to_json`."""
+        """Return the proportion that `to_json` turned into `data`."""
         return Proportion(int(data["successes"]), int(data["n"]))
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How much larger one proportion is than another, −1…1."""
+    """The difference of two proportions."""
 
     value: float
+    """First proportion minus second, −1…1."""
     interval: tuple[float, float]
-    """95 %."""
+    """Lower and upper end of the 95 % interval."""
 
     def to_json(self) -> dict[str, object]:
-        """`{"value": …, "interval": [low, high]}`"""
+        """Return `{"value": …, "interval": [low, high]}`."""
         return {"value": self.value, "interval": list(self.interval)}
 
 
 def difference(first: Proportion, second: Proportion) -> Difference | None:
-    """`first - second` of independent samples; None where one is empty.
+    """Return `first - second` of independent samples, or None if one is empty.
 
-    Newcombe's hybrid score interval (Newcombe 1998, Statistics in Medicine 17:873, method 10), made
-    of the two Wilson intervals, so that it is right near 0 and 1 as well.
+    The interval is Newcombe's hybrid score interval (Newcombe 1998, Statistics in Medicine 17:873,
+    method 10). It combines the two Wilson intervals, so it is accurate near 0 and 1 as well.
     """
     if first.value is None or second.value is None:
         return None
@@ -93,7 +95,7 @@ def difference(first: Proportion, second: Proportion) -> Difference | None:
 
 
 def percent(fraction: float) -> str:
-    """Two digits behind the point, but never rounded up to 100 or down to 0."""
+    """Return a fraction as a percentage with two decimals, never rounded up to 100 or down to 0."""
     rounded = f"{100 * fraction:.2f}"
     if fraction < 1 and rounded == "100.00":
         return "99.99%"

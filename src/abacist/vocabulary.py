@@ -1,4 +1,4 @@
-"""Characters and the ids a model sees.
+"""The mapping between tokens and the ids that a model sees.
 
 >>> vocabulary = Vocabulary(("0", "1", "+", "<end>"))
 >>> vocabulary.id("+")
@@ -16,27 +16,27 @@ DIGITS = tuple("0123456789")
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """An ordered set of tokens; the id of a token is its rank.
+    """An ordered set of tokens. The id of a token is its index.
 
-    By convention of this package the ten digits come first, so a digit's id is its value.
+    By convention the ten digits come first, so that the id of a digit is its value.
     """
 
     tokens: tuple[str, ...]
 
     def __post_init__(self) -> None:
         if len(set(self.tokens)) != len(self.tokens):
-            raise ValueError(f"a vocabulary cannot hold a token twice, got {self.tokens}")
+            raise ValueError(f"a vocabulary cannot contain a token twice, got {self.tokens}")
 
     @cached_property
     def _ids(self) -> dict[str, int]:
-        return {token: rank for rank, token in enumerate(self.tokens)}
+        return {token: index for index, token in enumerate(self.tokens)}
 
     def id(self, token: str) -> int:
-        """The id of one token; `KeyError` when it is not in the vocabulary."""
+        """Return the id of a token; raise `KeyError` if the vocabulary lacks it."""
         return self._ids[token]
 
     def text(self, ids: Iterable[int]) -> str:
-        """The tokens of `ids`, written one after the other."""
+        """Return the tokens of `ids` as one text."""
         return "".join(self.tokens[i] for i in ids)
 
     def __len__(self) -> int:

@@ -112,7 +112,7 @@ def test_solve_takes_a_number_of_ten_thousand_digits(run, certified):
         ("abc", "no sum of whole numbers"),
         ("1.5+2", "whole numbers"),
         ("-3+4", "minus"),
-        ("1+2+3", "3 numbers are given and this task takes 2 numbers"),
+        ("1+2+3", "it has 3 numbers and this task takes 2 numbers"),
         ("", "empty problem"),
         ("   ", "empty problem"),
         ("7*8", "knows + only"),

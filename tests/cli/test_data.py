@@ -164,7 +164,7 @@ def test_a_file_that_exists_is_not_overwritten(run, tmp_path):
     path.write_text("precious")
     code, _, err = run("data", "export", "add", "--out", str(path))
     assert code == 2
-    assert "exists. Type another --out" in err
+    assert "exists already. Type another --out" in err
     assert path.read_text() == "precious"
 
 

@@ -123,8 +123,8 @@ def test_long_numbers_are_looked_at_in_full(run, trained):
 
 MISTAKES = {
     "unknown lens": (["12+34", "--lens", "atention"], "did you mean 'attention'"),
-    "no problem": (["twelve"], "it is no sum of whole numbers"),
-    "script": (["<script>"], "it is no sum of whole numbers"),
+    "no problem": (["twelve"], "it is not a sum of whole numbers"),
+    "script": (["<script>"], "it is not a sum of whole numbers"),
     "emoji": (["🧮+1"], "cannot read"),
     "negative": (["-3+4"], "it has a minus sign"),
     "empty": ([""], "empty problem"),
@@ -137,7 +137,7 @@ MISTAKES = {
         ["458+67", "--lens", "patching", "--with", "45+67"],
         "not written alike",
     ),
-    "unreadable other": (["12+34", "--with", "ten"], "it is no sum of whole numbers"),
+    "unreadable other": (["12+34", "--with", "ten"], "it is not a sum of whole numbers"),
     "picture of many": (["12+34", "--out", "seen.png"], "holds the picture of one lens"),
     "vectors of many": (["12+34", "--out", "seen.svg"], "holds the picture of one lens"),
     "other picture": (

@@ -5,7 +5,7 @@ import torch
 
 from abacist import generators
 from abacist.data.config import SplitConfig, SplitName
-from abacist.data.export import every
+from abacist.data.export import all_problems
 from abacist.data.split import draw_from_split, hash_problems, in_split, is_exempt, split_names
 from abacist.data.stream import TrainingStream, first_problems
 from abacist.errors import ConfigurationError
@@ -129,7 +129,7 @@ def test_a_set_larger_than_the_space_is_refused_with_the_number_there_is():
     task = ModularAdditionConfig(modulus=7).build()
     config = SplitConfig(test_fraction=0.4)
     space = task.space()
-    (everything,) = every(space, config, "train")
+    (everything,) = all_problems(space, config, "train")
     with pytest.raises(ConfigurationError, match=rf"at most the {len(everything)} problems"):
         first_problems(task, config, 49, seed=0)
     assert len(first_problems(task, config, len(everything), seed=0)) == len(everything)
@@ -197,14 +197,14 @@ def test_random_spaces_differ_from_step_to_step_and_repeat_with_the_seed():
 def test_every_problem_of_a_space_comes_once_in_order():
     task = ArithmeticConfig(operations=("-", "//"), max_digits=1).build()
     space = task.space()
-    expressions = [e for block in every(space, SPLIT, None) for e in task.expressions(block)]
+    expressions = [e for block in all_problems(space, SPLIT, None) for e in task.expressions(block)]
     assert expressions == [f"{a}-{b}" for a in range(10) for b in range(10)] + [
         f"{a}//{b}" for a in range(10) for b in range(1, 10)
     ]
     by_split = [
         e
         for split in NAMES
-        for block in every(space, SPLIT, split)
+        for block in all_problems(space, SPLIT, split)
         for e in task.expressions(block)
     ]
     assert sorted(by_split) == sorted(expressions)

@@ -108,7 +108,7 @@ def test_expressions_parse_back_to_the_same_problems(rows: list[tuple[int, int]]
         ("1,500+2", "without points or commas"),
         ("-3+4", "minus sign"),
         ("3-4", "minus sign"),
-        ("1+2+3", "3 numbers are given and this task takes 2 numbers"),
+        ("1+2+3", "it has 3 numbers and this task takes 2 numbers"),
         ("7*8", "this task knows + only"),
         ("8/4", "this task knows + only"),
         ("8%3", "this task knows + only"),
@@ -120,7 +120,7 @@ def test_expressions_parse_back_to_the_same_problems(rows: list[tuple[int, int]]
         ("1_000+2", "cannot read '1_000+2'"),
     ],
 )
-def test_what_is_no_sum_is_refused_in_one_line_that_shows_what_to_type(
+def test_what_is_not_a_sum_is_refused_in_one_line_that_shows_what_to_type(
     typed: str, complaint: str
 ) -> None:
     with pytest.raises(ProblemError) as caught:

@@ -132,7 +132,9 @@ def test_columns_of_a_product_hold_the_digit_products_that_fall_into_them() -> N
 
 
 def test_settling_leaves_a_digit_and_hands_the_rest_to_the_next_column() -> None:
-    settled, carries = digits.settle(torch.tensor([[15, 22, 13, 4, 0]], dtype=torch.int32))
+    settled, carries = digits.propagate_carries(
+        torch.tensor([[15, 22, 13, 4, 0]], dtype=torch.int32)
+    )
     assert settled.tolist() == [[5, 3, 5, 5, 0]]
     assert carries.tolist() == [[1, 2, 1, 0, 0]]
 
@@ -168,11 +170,11 @@ def test_each_step_of_a_division_brings_down_one_digit_more(pairs: list[tuple[in
     for step in range(num_steps):
         column = num_steps - 1 - step
         expected = [(x // 10**column) - 10 * y * (x // 10 ** (column + 1) // y) for x, y in pairs]
-        assert integers(division.brought_down_SBX[step]) == expected, step
+        assert integers(division.brought_down_SBW[step]) == expected, step
 
 
 def test_a_division_knows_the_multiples_of_its_divisors_up_to_ten() -> None:
-    multiples = divide([(5, 99), (5, 5), (5, 0)]).multiples_KBX
+    multiples = divide([(5, 99), (5, 5), (5, 0)]).multiples
     assert multiples.shape == (11, 3, 3)
     assert [integers(row) for row in multiples] == [[99 * k, 5 * k, 0] for k in range(11)]
 

@@ -13,7 +13,7 @@ from abacist.tasks.config import (
     SortingConfig,
     TaskConfig,
 )
-from abacist.tasks.reading import shown, whole_number
+from abacist.tasks.reading import quoted, whole_number
 
 CONFIGS: dict[str, TaskConfig] = {
     "add": TASKS["add"],
@@ -95,25 +95,25 @@ MINUS = "it has a minus sign; operands are whole numbers from 0 up."
         ("add", "3 - 4", f"cannot read '3 - 4': {MINUS} "),
         ("add", "1+2-3", f"cannot read '1+2-3': {MINUS} "),
         ("add 3", "1+2-3", f"cannot read '1+2-3': {MINUS} "),
-        ("sums and differences", "1+2-3", "cannot read '1+2-3': one problem has one operation. "),
-        ("five", "1+2*3", "cannot read '1+2*3': one problem has one operation. "),
-        ("add", "1+2+3", "3 numbers are given and this task takes 2 numbers. Type 2 numbers, "),
-        ("add 3", "1+2", "2 numbers are given and this task takes 3 numbers. Type 3 numbers, "),
-        ("add 3", "12+34=", "2 numbers are given and this task takes 3 numbers. "),
-        ("five", "1*2*3", "3 numbers are given and this task takes 2 numbers. "),
-        ("subtract", "1-2-3", "3 numbers are given and this task takes 2 numbers. "),
-        ("add 2 to 10", "1", "1 number is given and this task takes 2 to 10 numbers. "),
-        ("add 2 to 10", "+".join("1" * 11), "11 numbers are given and this task takes 2 to 10 "),
+        ("sums and differences", "1+2-3", "cannot read '1+2-3': a problem has only one kind of operation. "),
+        ("five", "1+2*3", "cannot read '1+2*3': a problem has only one kind of operation. "),
+        ("add", "1+2+3", "it has 3 numbers and this task takes 2 numbers. Type 2 numbers, "),
+        ("add 3", "1+2", "it has 2 numbers and this task takes 3 numbers. Type 3 numbers, "),
+        ("add 3", "12+34=", "it has 2 numbers and this task takes 3 numbers. "),
+        ("five", "1*2*3", "it has 3 numbers and this task takes 2 numbers. "),
+        ("subtract", "1-2-3", "it has 3 numbers and this task takes 2 numbers. "),
+        ("add 2 to 10", "1", "it has 1 number and this task takes 2 to 10 numbers. "),
+        ("add 2 to 10", "+".join("1" * 11), "it has 11 numbers and this task takes 2 to 10 "),
         ("add", "12+", "cannot read '12+': an operand is missing. "),
         ("multiply", "7**2", "cannot read '7**2': an operand is missing. "),
         ("divide", "7///2", "cannot read '7///2': "),
-        ("add", "12+34=46", "cannot read '12+34=46': it is no sum of whole numbers. "),
-        ("five", "12+34=46", "cannot read '12+34=46': it is no calculation of whole numbers. "),
-        ("five", "two+2", "cannot read 'two+2': it is no calculation of whole numbers. "),
-        ("add", "😀+1", "cannot read '😀+1': it is no sum of whole numbers. "),
-        ("add", "0x1F+1", "cannot read '0x1F+1': it is no sum of whole numbers. "),
-        ("add", "1e3+1", "cannot read '1e3+1': it is no sum of whole numbers. "),
-        ("add", "1\x00+2", r"cannot read '1\x00+2': it is no sum of whole numbers. "),
+        ("add", "12+34=46", "cannot read '12+34=46': it is not a sum of whole numbers. "),
+        ("five", "12+34=46", "cannot read '12+34=46': it is not a calculation of whole numbers. "),
+        ("five", "two+2", "cannot read 'two+2': it is not a calculation of whole numbers. "),
+        ("add", "😀+1", "cannot read '😀+1': it is not a sum of whole numbers. "),
+        ("add", "0x1F+1", "cannot read '0x1F+1': it is not a sum of whole numbers. "),
+        ("add", "1e3+1", "cannot read '1e3+1': it is not a sum of whole numbers. "),
+        ("add", "1\x00+2", r"cannot read '1\x00+2': it is not a sum of whole numbers. "),
         ("multiply", "7×8", "cannot read '7×8': "),
         ("subtract", "7−8", "cannot read '7−8': "),
     ],
@@ -241,8 +241,8 @@ def test_drawn_problems_parse_back_from_their_expressions(name: str) -> None:
 
 
 def test_an_expression_of_up_to_40_characters_is_shown_whole_and_a_longer_one_cut_to_40() -> None:
-    assert shown("7" * 40) == repr("7" * 40)
-    assert shown("7" * 41) == repr("7" * 37 + "...")
+    assert quoted("7" * 40) == repr("7" * 40)
+    assert quoted("7" * 41) == repr("7" * 37 + "...")
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ def test_a_directory_that_exists_is_refused_unless_told_otherwise(untrained, qui
 
 def test_a_run_that_is_being_trained_is_neither_resumed_nor_overwritten(untrained, quick_settings):
     refused = pytest.raises(RunError, match=r"untrained is being written by another process\.")
-    with files.held(untrained.path):
+    with files.locked(untrained.path):
         with refused:
             abacist.resume(untrained.path)
         with refused:

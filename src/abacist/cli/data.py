@@ -63,17 +63,21 @@ def _one_split(parsed: argparse.Namespace) -> SplitName:
 def _show(parsed: argparse.Namespace, recipe: Recipe) -> int:
     from abacist import generators
     from abacist.cli import show
-    from abacist.data.export import drawn, records
+    from abacist.data.export import drawn_problems, exported_records
     from abacist.runs.run import build_problems
 
     task, format = build_problems(recipe)
-    blocks = drawn(task, recipe.split, _one_split(parsed), parsed.num_problems or 4, parsed.seed)
+    blocks = drawn_problems(
+        task, recipe.split, _one_split(parsed), parsed.num_problems or 4, parsed.seed
+    )
     # Two generators of one seed, so that what is left to chance is the same in text and tokens.
     chance, again = (generators.generator(parsed.seed, "show") for _ in range(2))
     console = show.console()
     for problems in blocks:
         lines = format.write(problems, task.answer(problems), again)
-        for row, record in enumerate(records(task, format, recipe.split, [problems], chance)):
+        for row, record in enumerate(
+            exported_records(task, format, recipe.split, [problems], chance)
+        ):
             if parsed.json:
                 print(json.dumps(record))
                 continue
@@ -86,7 +90,7 @@ def _show(parsed: argparse.Namespace, recipe: Recipe) -> int:
 def _export(parsed: argparse.Namespace, recipe: Recipe) -> int:
     from abacist import generators
     from abacist.cli.progress import Ticker
-    from abacist.data.export import drawn, every, export, records
+    from abacist.data.export import all_problems, drawn_problems, export, exported_records
     from abacist.runs.run import build_problems
 
     if not parsed.out or not parsed.out.endswith((".jsonl", ".jsonl.gz")):
@@ -104,11 +108,11 @@ def _export(parsed: argparse.Namespace, recipe: Recipe) -> int:
                 "Try --task.max_digits 3, or --num-problems 10000."
             )
         count, only = len(space), None if parsed.split == "all" else parsed.split
-        blocks = every(space, recipe.split, only)
+        blocks = all_problems(space, recipe.split, only)
     else:
         count = parsed.num_problems or 10_000
         only = _one_split(parsed)
-        blocks = drawn(task, recipe.split, only, count, parsed.seed)
+        blocks = drawn_problems(task, recipe.split, only, count, parsed.seed)
     chance = generators.generator(parsed.seed, "export", "lines")
     manifest = {
         "recipe": to_json(recipe),
@@ -118,7 +122,7 @@ def _export(parsed: argparse.Namespace, recipe: Recipe) -> int:
     }
     with Ticker("exporting") as ticker:
         beside = export(
-            records(task, format, recipe.split, blocks, chance),
+            exported_records(task, format, recipe.split, blocks, chance),
             path,
             manifest,
             lambda done: ticker.update(done, count) if done % 1_000 == 0 else None,

@@ -1,1 +1,1 @@
-"""Where problems come from: splits that cannot leak, and streams of batches."""
+"""Splits that cannot leak, streams of training batches, and export of problems."""

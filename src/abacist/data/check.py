@@ -1,4 +1,4 @@
-"""What the problems of a recipe are like, and that the splits do not overlap."""
+"""Statistics of a recipe's problems, and a check that the splits do not overlap."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ class DataCheck:
     """Counts over a sample of every split."""
 
     num_problems: int
-    """Problems drawn from each split."""
+    """Number of problems drawn from each split."""
     distinct: dict[str, int]
-    """Different problems among them, commuted ones counted once; those in all splits left out."""
+    """Number of distinct problems by split. Commuted problems count once, exempt ones not at all."""
     overlap: dict[str, int]
-    """Problems found in both of two splits, by `a & b`."""
+    """Number of problems that two splits share, by `a & b`."""
     histograms: dict[str, dict[int, int]]
-    """Training problems by each of the task's measures."""
+    """Number of training problems by value, for each of the task's measures."""
 
 
 def check(
@@ -37,10 +37,17 @@ def check(
     seed: int,
     on_progress: Callable[[int, int], None],
 ) -> DataCheck:
-    """Draw `num_problems` from each split and compare. Problems are told apart by 64-bit hashes.
+    """Draw problems from each split and compare the splits.
 
-    A collision would show as an overlap that is none; among ten million it has a chance of 1 in
-    200,000.
+    Problems are identified by 64-bit hashes. A collision of hashes would be reported as an overlap;
+    among ten million problems its probability is 1 in 200,000.
+
+    Args:
+        task: the task that draws the problems.
+        config: the splits.
+        num_problems: number of problems to draw from each split.
+        seed: seed of the draws.
+        on_progress: called with the number of problems drawn so far and in total.
     """
     hashes: dict[str, Tensor] = {}
     counts: dict[str, Tensor] = {}
@@ -62,13 +69,14 @@ def check(
     pairs = [("train", "validation"), ("train", "test"), ("validation", "test")]
     return DataCheck(
         num_problems,
-        {split: len(found) for split, found in hashes.items()},
+        {split: len(distinct) for split, distinct in hashes.items()},
         {f"{a} & {b}": int(torch.isin(hashes[a], hashes[b]).sum()) for a, b in pairs},
         {name: _histogram(count) for name, count in counts.items()},
     )
 
 
 def _count(counts: dict[str, Tensor], name: str, values: Tensor) -> None:
+    """Add the number of occurrences of each value to `counts[name]`."""
     new = torch.bincount(values)
     old = counts.get(name, new.new_zeros(0))
     width = max(len(new), len(old))
@@ -77,4 +85,5 @@ def _count(counts: dict[str, Tensor], name: str, values: Tensor) -> None:
 
 
 def _histogram(count: Tensor) -> dict[int, int]:
+    """Return the number of occurrences by value, for values that occur."""
     return {value: number for value, number in enumerate(count.tolist()) if number}

@@ -1,9 +1,9 @@
-"""Problems as JSON lines, for readers that are not abacist.
+"""Export of problems as JSON lines, for use outside abacist.
 
     {"problem": "123+45", "answer": "168", "prompt": "<start>321+54=", "target": "861<end>", "split": "test"}
 
-Integers are strings: most readers cannot hold 100 digits otherwise. Beside the file stands a
-manifest that says how to make the same file again.
+Integers are strings, because most readers cannot hold 100 digits otherwise. A manifest next to the
+file says how to generate the same file again.
 """
 
 import gzip
@@ -30,16 +30,16 @@ from abacist.tasks.task import Task
 from abacist.vocabulary import Vocabulary
 
 _PROBLEMS_PER_BLOCK = 4_096
-_NUMBERS_PER_BLOCK = 16_384
+_INDICES_PER_BLOCK = 16_384
 
 GENERATOR_VERSION = 1
-"""Raised whenever the same seed would give other problems."""
+"""Version of the generator, which changes whenever the same seed gives other problems."""
 
 
-def drawn(
+def drawn_problems(
     task: Task, config: SplitConfig, split: SplitName, num_problems: int, seed: int
 ) -> Iterator[Problems]:
-    """Problems of one split, drawn independently, in blocks: short ones may come twice."""
+    """Yield blocks of independently drawn problems of one split, in which short ones may repeat."""
     for block, begin in enumerate(range(0, num_problems, _PROBLEMS_PER_BLOCK)):
         generator = generators.generator(seed, "export", split, block)
         shapes = task.draw_shapes(_PROBLEMS_PER_BLOCK, generator)
@@ -47,32 +47,32 @@ def drawn(
         yield problems[: num_problems - begin]
 
 
-def every(space: Space, config: SplitConfig, split: SplitName | None) -> Iterator[Problems]:
-    """Every problem of a space once, in order, in blocks; of one split, or of all."""
-    for begin in range(0, len(space), _NUMBERS_PER_BLOCK):
-        numbers = torch.arange(begin, min(begin + _NUMBERS_PER_BLOCK, len(space)))
-        problems = space.problems(numbers)
+def all_problems(space: Space, config: SplitConfig, split: SplitName | None) -> Iterator[Problems]:
+    """Yield every problem of a space once, in order, in blocks; only those of `split` unless it is None."""
+    for begin in range(0, len(space), _INDICES_PER_BLOCK):
+        index = torch.arange(begin, min(begin + _INDICES_PER_BLOCK, len(space)))
+        problems = space.problems(index)
         if split is not None:
             problems = problems[in_split(problems, split, config).nonzero().squeeze(1)]
         yield problems
 
 
-def records(
+def exported_records(
     task: Task,
     format: Format,
     config: SplitConfig,
     blocks: Iterable[Problems],
     generator: torch.Generator,
 ) -> Iterator[dict[str, str]]:
-    """Problems as they are exported. What the format leaves to chance comes from the generator."""
+    """Yield each problem as it is exported; random choices of the format use the generator."""
     for problems in blocks:
         answer = task.answer(problems)
         lines = format.write(problems, answer, generator)
-        seen = lines.field != Field.PADDING
-        # An encoder sees the whole line, and writes labels at the targets.
-        prompt = seen & ~lines.target if lines.labels is None else seen
+        visible = lines.field != Field.PADDING
+        # An encoder sees the whole line and writes labels at the targets.
+        prompt = visible & ~lines.target if lines.labels is None else visible
         labels = lines.ids if lines.labels is None else lines.labels
-        for expression, result, asked, target, name in zip(
+        for expression, result, prompt_text, target_text, split in zip(
             task.expressions(problems),
             answer.texts(),
             _texts(lines.ids, prompt, format.vocabulary),
@@ -83,17 +83,17 @@ def records(
             yield {
                 "problem": expression,
                 "answer": result,
-                "prompt": asked,
-                "target": target,
-                "split": name,
+                "prompt": prompt_text,
+                "target": target_text,
+                "split": split,
             }
 
 
-def _texts(ids: Tensor, chosen: Tensor, vocabulary: Vocabulary) -> list[str]:
-    """The chosen tokens of every line, one after the other."""
+def _texts(ids_BT: Tensor, mask_BT: Tensor, vocabulary: Vocabulary) -> list[str]:
+    """Return the tokens of every line at which the mask is true, as one text per line."""
     tokens = vocabulary.tokens
-    ends = chosen.sum(dim=1).cumsum(0).tolist()
-    stream = ids[chosen].tolist()
+    ends = mask_BT.sum(dim=1).cumsum(0).tolist()
+    stream = ids_BT[mask_BT].tolist()
     begins = [0, *ends[:-1]]
     return [
         "".join([tokens[i] for i in stream[begin:end]])
@@ -107,13 +107,21 @@ def export(
     manifest: dict[str, object],
     on_progress: Callable[[int], None],
 ) -> Path:
-    """Write records to `path` (gzipped if it ends in .gz) and return the manifest's path.
+    """Write records to a file and its manifest, and return the manifest's path.
 
-    Records are written as they come, to a temporary neighbour that takes the name at the end;
-    refuses a file that exists.
+    Records go to a temporary file in the same directory, which is renamed at the end.
+
+    Args:
+        lines: the records.
+        path: the file, which must not exist; it is compressed with gzip if its name ends in .gz.
+        manifest: further entries of the manifest.
+        on_progress: called with the number of records written so far.
+
+    Raises:
+        RunError: the file exists or cannot be written.
     """
     if path.exists():
-        raise RunError(f"{path} exists. Type another --out, or remove it first.")
+        raise RunError(f"{path} exists already. Type another --out, or remove it first.")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     count = 0
     try:
@@ -128,9 +136,9 @@ def export(
         raise RunError(f"cannot write {path}: {error.strerror or error}.") from error
     finally:
         temporary.unlink(missing_ok=True)
-    beside = path.with_name(path.name + ".manifest.json")
+    manifest_path = path.with_name(path.name + ".manifest.json")
     files.write_json(
-        beside,
+        manifest_path,
         {
             "file": path.name,
             "num_problems": count,
@@ -140,12 +148,13 @@ def export(
             **manifest,
         },
     )
-    return beside
+    return manifest_path
 
 
 def _text(file: IO[bytes], compressed: bool) -> IO[str]:
+    """Return a text file that writes to a binary file."""
     if not compressed:
         return io.TextIOWrapper(file, encoding="ascii", newline="\n")
-    # Neither name nor time inside, so that the same problems give the same bytes.
+    # Without name and time, the same problems give the same bytes.
     packed = gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0)
     return io.TextIOWrapper(packed, encoding="ascii", newline="\n")

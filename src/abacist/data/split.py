@@ -1,10 +1,11 @@
 """Train, validation and test as a pure function of the problem.
 
-`a+b` and `b+a` are the same problem here, `a-b` and `b-a` are not. The hash is multilinear: every
-(column, digit) has a fixed 64-bit number, an operand is the sum of its digits' numbers, mixed; a
-problem is the mixed sum of its operands, each first mixed with its position where that matters,
-and of the operation's number. Nothing in it depends on the process, the device, the batch or the
-version of a library; a stored list of problems and their splits is a test.
+`a+b` and `b+a` count as the same problem, `a-b` and `b-a` do not. The split follows from a hash that
+is built in three steps: every pair of column and digit has a fixed 64-bit number; an operand's hash
+is the mixed sum of its digits' numbers; a problem's hash is the mixed sum of its operands' hashes and
+the operation's number. Where the order of operands matters, each is first mixed with its position.
+The hash does not depend on the process, the device, the batch or the version of a library; a test
+compares it with a stored list.
 """
 
 import torch
@@ -16,12 +17,15 @@ from abacist.tasks.problems import OPERATIONS, Problems, Shapes
 from abacist.tasks.task import Task
 
 _BUCKETS = 1 << 20
-_MAX_ROUNDS = 1_000
+_MOST_DRAWS = 1_000
 _COMMUTATIVE = ("+", "*", "+ mod")
 
 
 def hash_problems(problems: Problems, ordered: bool = False) -> Tensor:
-    """int64 (B,): independent of padding and batch, the same for commuted operands unless `ordered`."""
+    """Return the hash of each problem, int64 (B,), which does not depend on padding or batch.
+
+    Commuted problems have the same hash unless `ordered` is true.
+    """
     digits, lengths = problems.digits_BNW, problems.lengths_BN
     columns = torch.arange(digits.shape[2], device=digits.device)
     table = _mix((columns * 16).unsqueeze(1) + torch.arange(10, device=digits.device) + 1)
@@ -32,13 +36,13 @@ def hash_problems(problems: Problems, ordered: bool = False) -> Tensor:
     commutes = torch.tensor([o in _COMMUTATIVE for o in OPERATIONS], device=digits.device)
     if ordered or not bool(commutes[operation].all()):
         position = torch.arange(lengths.shape[1], device=digits.device)
-        moves = (position > 0) & ~(commutes[operation].unsqueeze(1) & (not ordered))
-        operands = torch.where(moves, _mix(operands + position), operands)
+        is_ordered = (position > 0) & ~(commutes[operation].unsqueeze(1) & (not ordered))
+        operands = torch.where(is_ordered, _mix(operands + position), operands)
     return _mix((operands * (lengths > 0)).sum(dim=-1) + operation)
 
 
 def in_split(problems: Problems, split: SplitName, config: SplitConfig) -> Tensor:
-    """bool (B,): which problems belong to the split; exempted ones belong to all."""
+    """Return which problems belong to the split, bool (B,); exempt ones belong to all splits."""
     bucket = (hash_problems(problems) >> 20) & (_BUCKETS - 1)
     test_end = int(config.test_fraction * _BUCKETS)
     validation_end = test_end + int(config.validation_fraction * _BUCKETS)
@@ -52,12 +56,12 @@ def in_split(problems: Problems, split: SplitName, config: SplitConfig) -> Tenso
 
 
 def is_exempt(problems: Problems, config: SplitConfig) -> Tensor:
-    """bool (B,): which problems are too small to be split."""
+    """Return which problems are too small to be split, bool (B,)."""
     return problems.lengths_BN.amax(dim=1) <= config.exempt_digits
 
 
 def split_names(problems: Problems, config: SplitConfig) -> list[str]:
-    """The split of every problem; `every` for exempted ones."""
+    """Return the split of every problem; `every` for exempt ones."""
     names = ["train"] * len(problems)
     for split in ("validation", "test"):
         for row in in_split(problems, split, config).nonzero().squeeze(1).tolist():
@@ -74,14 +78,17 @@ def draw_from_split(
     config: SplitConfig,
     generator: torch.Generator,
 ) -> Problems:
-    """One problem of the split for every shape, uniform among those of its shape.
+    """Draw one problem of the split for every shape, uniformly among those of its shape.
 
-    Problems of other splits are thrown away and drawn again.
+    Problems of other splits are discarded and drawn again.
+
+    Raises:
+        ConfigurationError: the split seems to have no problem of one of the shapes.
     """
     problems = task.draw(shapes, generator)
     wrong = (~in_split(problems, split, config)).nonzero().squeeze(1)
     digits = problems.digits_BNW
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(_MOST_DRAWS):
         if not len(wrong):
             return Problems(digits, shapes)
         again = task.draw(shapes[wrong], generator)
@@ -90,7 +97,7 @@ def draw_from_split(
     lengths = " and ".join(map(str, shapes.lengths_BN[wrong[0]].tolist()))
     remedy = "smaller --split.test" if split == "train" else f"larger --split.{split}"
     raise ConfigurationError(
-        f"no {split} problem with operands of {lengths} digits was found in {_MAX_ROUNDS} draws. "
+        f"no {split} problem with operands of {lengths} digits was found in {_MOST_DRAWS} draws. "
         f"Try a {remedy}_fraction, or --split.exempt_digits {int(shapes.lengths_BN[wrong[0]].max())}."
     )
 
@@ -104,9 +111,10 @@ def _mix(x: Tensor) -> Tensor:
 
 
 def _shift(x: Tensor, bits: int) -> Tensor:
-    """Logical shift to the right; torch shifts the sign in."""
+    """Shift to the right and fill up with zeros; torch itself fills up with the sign."""
     return (x >> bits) & ((1 << (64 - bits)) - 1)
 
 
 def _signed(value: int) -> int:
+    """Return the int64 with the same bits as an unsigned 64-bit number."""
     return value - (1 << 64) if value >= 1 << 63 else value

@@ -1,12 +1,14 @@
 """Training batches that can be entered at any step.
 
-Problems are drawn afresh for ever, or come from a fixed set in a new order each epoch. Where a
-format lays lines of one shape out alike, all problems of a batch have one shape, so nothing is
-padded and one row of coordinates serves the whole batch; where it makes them about as long, little
-is padded; where lines differ freely, lines of similar length share a batch. Batches are made in
-blocks of many steps, which keeps the cost of small tensor operations off the training loop. A block
-is a function of the seed and its number alone: a resumed run reads the very same problems without
-any saved state.
+Training problems are drawn afresh forever, or come from a fixed set in a new order in each epoch.
+The format's layout decides which lines share a batch. If lines of one shape have the same layout,
+all problems of a batch have one shape, so nothing is padded and one row of coordinates serves the
+whole batch. If lines of one shape only have similar lengths, a batch still has one shape, and little
+is padded. If layouts differ freely, lines of similar length share a batch.
+
+Batches are generated in blocks of many steps, which makes small tensor operations cheaper. A block
+depends on the seed and its number alone, so a resumed run reads the same problems without any saved
+state.
 """
 
 import bisect
@@ -24,29 +26,29 @@ from abacist.data.split import draw_from_split, hash_problems
 from abacist.errors import ConfigurationError
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.format import Format
-from abacist.tasks.problems import Problems, first_of_equal, joined
+from abacist.tasks.problems import Problems, concatenate, first_occurrences
 from abacist.tasks.task import Task
 
 _STEPS_PER_BLOCK = 32
 _DRAWN_AT_ONCE = 65_536
-_FRUITLESS_DRAWS = 50
+_MOST_FRUITLESS_DRAWS = 50
 _CPU = torch.device("cpu")
-_BEHIND_THE_SCENES = ThreadPoolExecutor(1, "batches")
-"""One thread that makes the next block while a GPU is busy with this one."""
+_PREFETCHER = ThreadPoolExecutor(1, "batches")
+"""Thread that generates the next block while a GPU computes on the current one."""
 
 
 class Batches(Protocol):
-    """What training reads."""
+    """The interface of everything that training can read batches from."""
 
     seed: int
 
     @property
     def aligned(self) -> bool:
-        """Whether all lines of a batch have the same places, so that one row tells them."""
+        """Whether all lines of a batch have the same coordinates, so that one row serves them all."""
         ...
 
     def batch(self, step: int) -> AnnotatedTokens:
-        """The batch of one step, (batch_size, T)."""
+        """Return the batch of one step, (batch_size, T)."""
         ...
 
 
@@ -64,11 +66,23 @@ class TrainingStream:
         device: torch.device = _CPU,
         stage: int | None = None,
     ) -> None:
-        """With `num_examples`, the same first so many problems of the split again and again.
+        """Prepare the batches of a task in a format.
 
-        Lines are drawn and written on the CPU, the same for every device, and brought to
-        `device`; to others than the CPU block by block, the next one ahead of time. `stage` is
-        the number of a curriculum's stage, whose problems are its own.
+        Lines are drawn and written on the CPU, so they are the same for every device.
+
+        Args:
+            task: the task that draws the problems.
+            format: the format that writes them.
+            split: the splits.
+            batch_size: number of lines in a batch.
+            seed: seed of the problems and of their order.
+            num_examples: number of distinct problems, through which the stream cycles; None draws
+                fresh problems forever.
+            device: device of the batches. Blocks are sent to a GPU one block in advance.
+            stage: index of the curriculum's stage, which has problems of its own; None for the rest.
+
+        Raises:
+            ConfigurationError: `num_examples` is smaller than a batch or larger than the split.
         """
         self._purpose: tuple[str | int, ...] = ("train",) if stage is None else ("stage", stage)
         self._device = device
@@ -88,12 +102,12 @@ class TrainingStream:
 
     @property
     def aligned(self) -> bool:
-        """Whether all lines of a batch have the same places, so that one row tells them."""
+        """Whether all lines of a batch have the same coordinates, so that one row serves them all."""
         layout = self.format.layout
         return layout == "constant" or (layout == "shape" and self._fixed is None)
 
     def batch(self, step: int) -> AnnotatedTokens:
-        """The batch of one step, (batch_size, T)."""
+        """Return the batch of one step, (batch_size, T)."""
         block_number, offset = divmod(step, _STEPS_PER_BLOCK)
         if block_number != self._block_number:
             self._block, self._widths = self._read_block(block_number)
@@ -102,14 +116,18 @@ class TrainingStream:
         return self._block[rows, : self._widths[offset]]
 
     def _read_block(self, number: int) -> tuple[AnnotatedTokens, list[int]]:
+        """Return the lines of a block and the width of each of its batches, from the device."""
         if self._device.type == "cpu":
             return self._make_block(number)
-        ready = number == self._block_number + 1 and self._ahead is not None
-        lines, widths = self._ahead.result() if ready and self._ahead else self._make_block(number)
-        self._ahead = _BEHIND_THE_SCENES.submit(self._make_block, number + 1)
+        if self._ahead is not None and number == self._block_number + 1:
+            lines, widths = self._ahead.result()
+        else:
+            lines, widths = self._make_block(number)
+        self._ahead = _PREFETCHER.submit(self._make_block, number + 1)
         return lines.to(self._device), widths
 
     def _make_block(self, number: int) -> tuple[AnnotatedTokens, list[int]]:
+        """Generate the lines of a block and the width of each of its batches."""
         generator = generators.generator(self.seed, *self._purpose, number)
         problems = self._draw(generator) if self._fixed is None else self._recall(number)
         lines = self.format.write(problems, self.task.answer(problems), generator)
@@ -121,6 +139,7 @@ class TrainingStream:
         return lines, widths.tolist()
 
     def _draw(self, generator: torch.Generator) -> Problems:
+        """Draw the problems of a block."""
         if self.format.layout in ("shape", "similar"):
             shapes = self.task.draw_shapes(_STEPS_PER_BLOCK, generator)
             shapes = shapes.repeat_each(self.batch_size)
@@ -129,7 +148,10 @@ class TrainingStream:
         return draw_from_split(self.task, shapes, "train", self.split, generator)
 
     def _recall(self, number: int) -> Problems:
-        """Problems of a fixed set: each epoch has its own order and leaves out what fills no batch."""
+        """Return the problems of a block from the fixed set.
+
+        Each epoch has its own order and leaves out the problems that do not fill a batch.
+        """
         assert self._fixed is not None
         per_epoch = len(self._fixed) // self.batch_size
         rows: list[Tensor] = []
@@ -143,56 +165,59 @@ class TrainingStream:
 
 
 class Curriculum:
-    """Streams one after the other, each for some steps; the last goes on for ever."""
+    """Several streams in succession, each for some steps; the last one continues forever."""
 
     def __init__(self, streams: Sequence[TrainingStream], num_steps: Sequence[int]) -> None:
-        """`num_steps` are those of all streams but the last."""
+        """`num_steps` holds the number of steps of every stream except the last."""
         self.streams, self.seed = streams, streams[-1].seed
         self._begins = [0, *itertools.accumulate(num_steps)]
 
     @property
     def aligned(self) -> bool:
-        """Whether all lines of any batch have the same places."""
+        """Whether all lines of a batch have the same coordinates, in every batch."""
         return all(stream.aligned for stream in self.streams)
 
     def batch(self, step: int) -> AnnotatedTokens:
-        """The batch of one step, (batch_size, T)."""
+        """Return the batch of one step, (batch_size, T)."""
         number = bisect.bisect_right(self._begins, step) - 1
         return self.streams[number].batch(step - self._begins[number])
 
 
 def _by_length(lengths_SB: Tensor, generator: torch.Generator) -> Tensor:
-    """Which lines stand in which batch, int64 (S, B), so that a batch's lines are of similar length.
+    """Return the indices of lines for each step, int64 (S, B), so that lines of similar length meet.
 
-    Padding then costs little, also where a few lines are many times as long as most. Which batch
-    comes when is left to chance.
+    Padding then costs little even if a few lines are many times longer than most. The order of the
+    batches is random.
     """
     steps = torch.randperm(len(lengths_SB), generator=generator)
     return lengths_SB.flatten().argsort(stable=True).view(lengths_SB.shape)[steps]
 
 
 def first_problems(task: Task, split: SplitConfig, num_problems: int, seed: int) -> Problems:
-    """The first so many different problems of the training split, in the order of a seed.
+    """Return the first `num_problems` distinct problems of the training split, in the order of a seed.
 
-    Commuted problems are different ones here, as in lists of random pairs.
+    Commuted problems count as distinct, as in lists of random pairs.
+
+    Raises:
+        ConfigurationError: the training split has too few problems.
     """
-    found: list[Problems] = []
+    parts: list[Problems] = []
     seen = torch.empty(0, dtype=torch.int64)
     fruitless, block = 0, 0
-    while len(seen) < num_problems and fruitless < _FRUITLESS_DRAWS:
+    while len(seen) < num_problems and fruitless < _MOST_FRUITLESS_DRAWS:
         generator = generators.generator(seed, "examples", block)
         shapes = task.draw_shapes(_DRAWN_AT_ONCE, generator)
         problems = draw_from_split(task, shapes, "train", split, generator)
         hashes = hash_problems(problems, ordered=True)
-        new = first_of_equal(hashes)
+        new = first_occurrences(hashes)
         new = new[~torch.isin(hashes[new], seen)][: num_problems - len(seen)]
         seen = torch.cat([seen, hashes[new]])
-        found.append(problems[new])
+        parts.append(problems[new])
         fruitless = 0 if len(new) else fruitless + 1
         block += 1
     if len(seen) < num_problems:
         raise ConfigurationError(
-            f"training.num_examples must be at most the {len(seen):,} problems that the training "
-            f"split has, got {num_problems}. Try --training.num_examples none."
+            f"training.num_examples must be at most {len(seen):,}, the number of problems in the "
+            f"training split, got {num_problems:,}. Try --training.num_examples none."
         )
-    return joined(found)
+    return concatenate(parts)

@@ -116,7 +116,7 @@ class CarryTraceFormat:
     def _carries(self, problems: Problems) -> Tensor:
         """The carry out of every column of long multiplications: int32 (B, 2 × operand width)."""
         a, b = problems.operand(0).digits_BW, problems.operand(1).digits_BW
-        _, carries = digits.settle(digits.column_totals(a, b))
+        _, carries = digits.propagate_carries(digits.column_totals(a, b))
         wide = torch.nn.functional.pad(carries, (0, self.answer_digits))
         return wide[:, : self.answer_digits]
 

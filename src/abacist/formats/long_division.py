@@ -161,8 +161,8 @@ class LongDivisionFormat(CalculationFormat):
         # Row r of the batch: subtract its divisor `count` times from what step `step` brought down.
         problem_step, count = written.reshape(batch * steps, 11).nonzero().unbind(dim=1)
         problem = torch.div(problem_step, steps, rounding_mode="floor")
-        brought_down = division.brought_down_SBX.transpose(0, 1).reshape(-1, width)
-        multiples = division.multiples_KBX.transpose(0, 1).reshape(-1, width)
+        brought_down = division.brought_down_SBW.transpose(0, 1).reshape(-1, width)
+        multiples = division.multiples.transpose(0, 1).reshape(-1, width)
         rows, _ = digits.subtract_modulo(
             brought_down.index_select(0, problem_step),
             multiples.index_select(0, problem * 11 + count),

@@ -101,7 +101,7 @@ class LongMultiplicationFormat(CalculationFormat):
         left = torch.zeros(batch, width + 1, dtype=torch.int32, device=a.device)
         for row in range(num_rows):
             products = multiplicand * b[:, row : row + 1]
-            sums, carries = digits.settle(left + products)
+            sums, carries = digits.propagate_carries(left + products)
             cells[:, row, 1:, 0] = carries[:, :-1]
             cells[:, row, :, 1] = product_ids[products.long()]
             cells[:, row, :, 2] = sums

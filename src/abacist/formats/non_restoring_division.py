@@ -192,8 +192,8 @@ class NonRestoringDivisionFormat(CalculationFormat):
         count = torch.where(adding == 1, 9 - times, times)
         # Before the row, the divisor has been taken away so many times from what was brought down.
         taken = torch.where(at == steps, goes_in + 1, count + adding)
-        brought_down = division.brought_down_SBX[at.clamp(max=steps - 1), problem]
-        multiples = division.multiples_KBX[taken.long(), problem]
+        brought_down = division.brought_down_SBW[at.clamp(max=steps - 1), problem]
+        multiples = division.multiples[taken.long(), problem]
         before, _ = digits.subtract_modulo(brought_down, multiples)
         divisor = torch.nn.functional.pad(b, (0, 1)).int()[problem]
         rows = self._added(before.int(), divisor, 2 * adding - 1)

@@ -75,7 +75,7 @@ class PartialProductsFormat(CalculationFormat):
         multiplicand = torch.nn.functional.pad(a[:, :width], (0, 1)).int()
         left = torch.zeros(batch, width + 1, dtype=torch.int32, device=a.device)
         for row in range(num_rows):
-            sums, _ = digits.settle(left + multiplicand * b[:, row : row + 1])
+            sums, _ = digits.propagate_carries(left + multiplicand * b[:, row : row + 1])
             rows[:, row, :-1] = sums
             left = torch.nn.functional.pad(sums[:, 1:], (0, 1)).int()
         widths = (first + 2) * second - 1

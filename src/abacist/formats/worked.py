@@ -158,7 +158,7 @@ class WorkedFormat(CalculationFormat):
         above = torch.zeros_like(multiplicand)
         for row in range(num_rows):
             products = multiplicand * b[:, row : row + 1]
-            sums, carries = digits.settle(above + products)
+            sums, carries = digits.propagate_carries(above + products)
             cells[:, row, 1:, 0] = carries[:, :-1].to(torch.uint8)
             cells[:, row, :, 1] = product_ids[products.long()]
             cells[:, row, :, 2] = sums
@@ -177,9 +177,9 @@ class WorkedFormat(CalculationFormat):
         """All steps, for divisors of one length, and the rest where it is asked."""
         a = problems.operand(0).digits_BW[:, : int(problems.lengths_BN[:, 0].max())]
         division = digits.divide(a, problems.operand(1).digits_BW[:, :length])
-        steps, batch, width = division.brought_down_SBX.shape
-        brought_down = division.brought_down_SBX.transpose(0, 1)
-        multiples = division.multiples_KBX[1:].transpose(0, 1)
+        steps, batch, width = division.brought_down_SBW.shape
+        brought_down = division.brought_down_SBW.transpose(0, 1)
+        multiples = division.multiples[1:].transpose(0, 1)
         shape = (batch, steps, _TIMES, width)
         rows, _ = digits.subtract_modulo(
             brought_down.unsqueeze(2).expand(shape).reshape(-1, width),

@@ -1,4 +1,4 @@
-"""What a recipe is. Imports no torch."""
+"""The configuration of a whole training. Imports no torch."""
 
 from dataclasses import dataclass, field
 
@@ -15,11 +15,11 @@ class Recipe:
     """A named, complete training configuration."""
 
     name: str
-    """What the recipe is called on the command line."""
+    """Name of the recipe on the command line."""
     task: TaskConfig = field(metadata={"named_values": TASKS})
-    """What is asked; a name stands for a whole task, whose settings may then be changed."""
+    """The task: a name that stands for all its settings, which can then be changed one by one."""
     format: FormatConfig = field(metadata={"named_values": FORMATS})
-    """How it is written; a name stands for a whole format."""
+    """The format of the lines: a name that stands for all its settings."""
     split: SplitConfig
     model: ModelConfig
     training: TrainingConfig

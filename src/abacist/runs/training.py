@@ -63,7 +63,7 @@ def start(
     # Only now: what cannot be built or drawn shall not leave a directory behind.
     directory = RunDirectory(path)
     _claim(directory, overwrite)
-    with files.held(path):
+    with files.locked(path):
         timings: dict[int, float] = {}
         if threads is None and where.type != "cpu":
             threads = 1
@@ -98,7 +98,7 @@ def resume(path: Path, observer: Observer | None = None, device: str | None = No
         )
     recipe, record = read_recipe(directory)
     where = find_device(device or record.get("device", "cpu"))
-    with files.held(path):
+    with files.locked(path):
         files.remove_leftovers(directory.path)
         files.remove_leftovers(directory.checkpoints)
         progress = _newest_sound(directory)
@@ -234,7 +234,7 @@ def _claim(directory: RunDirectory, overwrite: bool) -> None:
             raise RunError(f"{path} is a file; --out needs a directory that does not exist yet.")
         occupied = any(path.iterdir())
         if occupied and overwrite and directory.run_json.is_file():
-            with files.held(path):
+            with files.locked(path):
                 shutil.rmtree(path)
         elif occupied and overwrite:
             raise RunError(f"{path} holds something else than a run; it is not overwritten.")

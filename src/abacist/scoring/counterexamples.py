@@ -20,7 +20,7 @@ from abacist.scoring.suite import Progress, Row, Section, Suite
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.modular_addition import ModularAddition, residues_of
-from abacist.tasks.problems import OPERATIONS, Problems, Shapes, first_of_equal, joined
+from abacist.tasks.problems import OPERATIONS, Problems, Shapes, concatenate, first_occurrences
 from abacist.tasks.task import Task
 
 _KEPT = 256
@@ -83,9 +83,9 @@ class _Hunt:
         self._phases[phase] = (tried + len(problems), errors + wrong, smallest)
         everything, margins = problems, verdicts.margins
         if self.tried:
-            everything = joined([self.pool, problems])
+            everything = concatenate([self.pool, problems])
             margins = torch.cat([self.margins, margins])
-        new = first_of_equal(hash_problems(everything, ordered=True))
+        new = first_occurrences(hash_problems(everything, ordered=True))
         best = new[margins[new].argsort(stable=True)[:_KEPT]]
         self.pool, self.margins = everything[best], margins[best]
         self.tried += len(problems)

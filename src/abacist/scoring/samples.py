@@ -4,7 +4,7 @@ from abacist import generators
 from abacist.data.config import SplitName
 from abacist.data.split import draw_from_split, hash_problems
 from abacist.scoring.trained_model import TrainedModel
-from abacist.tasks.problems import Problems, first_of_equal
+from abacist.tasks.problems import Problems, first_occurrences
 
 SHORT_DIGITS = 10
 """Up to here the same problem may well be drawn twice, so a quarter more are drawn and repeats dropped."""
@@ -14,7 +14,7 @@ def distinct(problems: Problems, count: int) -> Problems:
     """Up to `count` problems, each once: short operands leave few, and counting one twice would flatter."""
     if problems.digits_BNW.shape[2] > SHORT_DIGITS:
         return problems[:count]
-    return problems[first_of_equal(hash_problems(problems, ordered=True))[:count]]
+    return problems[first_occurrences(hash_problems(problems, ordered=True))[:count]]
 
 
 def as_in_training(

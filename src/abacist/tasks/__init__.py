@@ -1,1 +1,1 @@
-"""What is asked: tasks draw batches of problems and know their exact answers."""
+"""Tasks: they draw batches of problems and know their exact answers."""

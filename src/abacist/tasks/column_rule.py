@@ -1,9 +1,8 @@
-"""A task told column by column: what a certificate needs to know of it.
+"""Tasks as finite-state machines over columns, which is the form that certificates need.
 
-Addition read from the units column upwards is a small machine: it is in a state (the carry),
-reads one column (the operands' digits there), writes one digit of the answer and goes to the
-next state. Whoever can state a task so gets a certificate for every format that keeps the
-digits of a column near each other.
+Addition, read from the units column upwards, is a small machine: it has a state (the carry), reads
+one column (the operands' digits), writes one digit of the answer and goes to the next state. A
+task in this form can be certified in every format that keeps the digits of a column close together.
 """
 
 from dataclasses import dataclass
@@ -13,21 +12,26 @@ from torch import Tensor
 
 
 class ColumnStep(Protocol):
-    """One column of a calculation, n cases at once."""
+    """One column of a calculation, for n cases at once."""
 
     def __call__(self, state_n: Tensor, digits_nN: Tensor) -> tuple[Tensor, Tensor]:
-        """(state, operand digits; 0 where an operand has ended) -> (answer digit, next state)."""
+        """Return the answer's digit and the next state, int64 (n,) each.
+
+        Args:
+            state_n: current states, int64.
+            digits_nN: digits of the operands in the column, int64; 0 after an operand's end.
+        """
 
 
 @dataclass(frozen=True)
 class ColumnRule:
     """A task as a machine that reads columns from the least significant one upwards.
 
-    The answer has a digit in every column in which an operand has one. State 0 is the initial one:
+    The answer has a digit in every column in which an operand has one. The initial state is 0:
     nothing is carried.
     """
 
     step: ColumnStep
-    """For any number of operands."""
+    """One step of the machine, for any number of operands."""
     left_over: Literal["digits", "sign"] = "digits"
-    """What a state other than 0 is worth above all operands: further digits until it is 0, or one sign."""
+    """What a final state other than 0 adds to the answer: further digits until the state is 0, or one sign."""

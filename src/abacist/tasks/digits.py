@@ -1,9 +1,8 @@
 """Exact arithmetic on digit tensors of any length, least significant digit first.
 
-Numbers are held as (B, W). Calculations go from column to column with all problems at once, as a
-person does on paper: there is no loop over problems, and a column of thousands of problems is one
-fast operation on bytes. Columns are made contiguous first, so inside this module tensors are
-(W, B).
+Numbers are tensors (B, W). Calculations go from column to column, as on paper, for all problems at
+once: there is no loop over problems, and a column of thousands of problems is one fast operation on
+bytes. Columns are made contiguous first, so the tensors inside this module are (W, B).
 """
 
 from dataclasses import dataclass
@@ -13,9 +12,9 @@ from torch import Tensor
 
 
 def add(a_BW: Tensor, b_BW: Tensor) -> tuple[Tensor, Tensor]:
-    """Sums of two digit tensors of equal shape, and the carry into every column.
+    """Return the sums of two digit tensors of equal shape, and the carry into every column.
 
-    Returns `(sums, carries)`, uint8 of shape (B, W + 1); `carries[:, p]` is the carry into column p.
+    Both are uint8 (B, W + 1); `carries[:, w]` is the carry into column w.
     """
     if a_BW.shape != b_BW.shape:
         raise ValueError(f"shapes differ: {tuple(a_BW.shape)} and {tuple(b_BW.shape)}")
@@ -32,7 +31,7 @@ def add(a_BW: Tensor, b_BW: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def subtract_modulo(a_BW: Tensor, b_BW: Tensor) -> tuple[Tensor, Tensor]:
-    """`(a - b) mod 10**W`, and whether a < b: uint8 (B, W) and bool (B,)."""
+    """Return `(a - b) mod 10**W`, uint8 (B, W), and whether a < b, bool (B,)."""
     if a_BW.shape != b_BW.shape:
         raise ValueError(f"shapes differ: {tuple(a_BW.shape)} and {tuple(b_BW.shape)}")
     differences, borrow = _subtract(a_BW.t().contiguous(), b_BW.t().contiguous())
@@ -40,7 +39,7 @@ def subtract_modulo(a_BW: Tensor, b_BW: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def subtract(a_BW: Tensor, b_BW: Tensor) -> tuple[Tensor, Tensor]:
-    """`|a - b|`, and whether a < b: uint8 (B, W) and bool (B,)."""
+    """Return `|a - b|`, uint8 (B, W), and whether a < b, bool (B,)."""
     difference, negative = subtract_modulo(a_BW, b_BW)
     if not negative.any():
         return difference, negative
@@ -48,12 +47,13 @@ def subtract(a_BW: Tensor, b_BW: Tensor) -> tuple[Tensor, Tensor]:
     return torch.where(negative.unsqueeze(1), opposite, difference), negative
 
 
-def column_totals(a_BV: Tensor, b_BW: Tensor) -> Tensor:
-    """Sums of the digit products that fall into each column of a product: int32 (B, V + W).
+def column_totals(a_BW: Tensor, b_BW: Tensor) -> Tensor:
+    """Return the sum of the digit products that belong to each column of a product, int32.
 
-    Exact for numbers of up to 26 million digits; beyond, a total does not fit.
+    The factors may differ in width; the result is as wide as both together. It is exact for numbers
+    of up to 26 million digits; the totals of longer ones overflow.
     """
-    a, b = (digits.t().to(torch.int32).contiguous() for digits in (a_BV, b_BW))
+    a, b = (digits.t().to(torch.int32).contiguous() for digits in (a_BW, b_BW))
     if len(a) < len(b):
         a, b = b, a
     totals = a.new_zeros(len(a) + len(b), a.shape[1])
@@ -62,8 +62,8 @@ def column_totals(a_BV: Tensor, b_BW: Tensor) -> Tensor:
     return totals.t()
 
 
-def settle(totals_BW: Tensor) -> tuple[Tensor, Tensor]:
-    """Carry column totals upwards: digits, uint8 (B, W), and the carry out of every column, int32."""
+def propagate_carries(totals_BW: Tensor) -> tuple[Tensor, Tensor]:
+    """Turn column totals, int32 (B, W), into digits, uint8, and the carry out of every column, int32."""
     totals = totals_BW.t().contiguous()
     digits = torch.empty(totals.shape, dtype=torch.uint8, device=totals.device)
     carries = torch.empty_like(totals)
@@ -75,34 +75,34 @@ def settle(totals_BW: Tensor) -> tuple[Tensor, Tensor]:
     return digits.t(), carries.t()
 
 
-def multiply(a_BV: Tensor, b_BW: Tensor) -> Tensor:
-    """Products: uint8 (B, V + W)."""
-    return settle(column_totals(a_BV, b_BW))[0]
+def multiply(a_BW: Tensor, b_BW: Tensor) -> Tensor:
+    """Return the products, uint8, as wide as both factors together."""
+    return propagate_carries(column_totals(a_BW, b_BW))[0]
 
 
 @dataclass(frozen=True)
 class LongDivision:
-    """The course of a long division, from the dividend's top columns down.
+    """All intermediate results of a long division, from the dividend's highest column down.
 
-    The first step brings down as many digits as the shortest divisor has, each further one the
-    next digit: S steps.
+    The first of S steps brings down as many digits as the shortest divisor in the batch has, and
+    each further step brings down one digit.
     """
 
-    brought_down_SBX: Tensor
-    """uint8 (S, B, W + 1): what is left after each step's digit has been brought down."""
+    brought_down_SBW: Tensor
+    """The remainder of each step after its digit has been brought down, uint8, one wider than the divisor."""
     quotient_SB: Tensor
-    """uint8: how often the divisor goes into it, the quotient's digits from the top."""
-    multiples_KBX: Tensor
-    """uint8 (11, B, W + 1): 0, 1, … 10 times the divisor."""
+    """Digits of the quotient, most significant first, uint8."""
+    multiples: Tensor
+    """0, 1, … 10 times the divisor, uint8 (11, B, W), one wider than the divisor."""
     remainder_BW: Tensor
-    """uint8: what is left at the end."""
+    """The final remainder, uint8, as wide as the divisor."""
 
 
-def divide(a_BV: Tensor, b_BW: Tensor) -> LongDivision:
-    """Floor division of a by b, digit by digit. Division by zero gives nonsense, no error."""
-    a, b = a_BV.t().contiguous(), b_BW.t().contiguous()
+def divide(a_BW: Tensor, b_BW: Tensor) -> LongDivision:
+    """Divide a by b, digit by digit; they may differ in width. Results of division by zero mean nothing."""
+    a, b = a_BW.t().contiguous(), b_BW.t().contiguous()
     width, batch = b.shape
-    # Fewer digits than the shortest divisor has it cannot go into.
+    # A number with fewer digits than the shortest divisor is smaller than it.
     shortest = int(significant(b_BW).min()) if batch else 1
     skipped = min(shortest, len(a)) - 1
     steps = len(a) - skipped
@@ -116,20 +116,20 @@ def divide(a_BV: Tensor, b_BW: Tensor) -> LongDivision:
         brought_down[step, 1:] = left[:-1]
         too_large = _borrow(brought_down[step], products[1:10])
         torch.sub(9, too_large.sum(dim=0, dtype=torch.uint8), out=quotient[step])
-        chosen = quotient[step].long().expand(1, width + 1, batch)
-        left, _ = _subtract(brought_down[step], products.gather(0, chosen)[0])
+        factor = quotient[step].long().expand(1, width + 1, batch)
+        left, _ = _subtract(brought_down[step], products.gather(0, factor)[0])
     return LongDivision(
         brought_down.transpose(1, 2), quotient, products.transpose(1, 2), left[:width].t()
     )
 
 
 def _multiples(b_WB: Tensor) -> Tensor:
-    """0, 1, … 10 times every number: uint8 (11, W + 1, B)."""
+    """Return 0, 1, … 10 times every number, uint8 (11, W + 1, B)."""
     width, batch = b_WB.shape
     products = b_WB.new_zeros(11, width + 1, batch)
     products[1, :width] = b_WB
     for known in (1, 2, 4, 8):
-        # From 1 … k times the number to k + 1 … 2k times, all at once.
+        # From 1, … n times the number follow n + 1, … 2n times the number at once.
         new = products[known + 1 : 2 * known + 1]
         carry = torch.zeros(len(new), batch, dtype=torch.uint8, device=b_WB.device)
         for column in range(width + 1):
@@ -139,23 +139,23 @@ def _multiples(b_WB: Tensor) -> Tensor:
     return products
 
 
-# Comparisons below are written to bytes: that is ten times as fast as to truth values.
+# Comparisons write to bytes, which is ten times as fast as writing to bool.
 
 
-def _borrow(a_WB: Tensor, b_KWB: Tensor) -> Tensor:
-    """Whether a < b, 0 or 1, for K numbers b beside every a: uint8 (K, B)."""
-    borrow = b_KWB.new_zeros(b_KWB.shape[0], b_KWB.shape[2])
+def _borrow(a_WB: Tensor, b_NWB: Tensor) -> Tensor:
+    """Return whether a < b, 0 or 1, for N numbers b per number a, uint8 (N, B)."""
+    borrow = b_NWB.new_zeros(b_NWB.shape[0], b_NWB.shape[2])
     for column in range(len(a_WB)):
-        torch.lt(a_WB[column], b_KWB[:, column] + borrow, out=borrow)
+        torch.lt(a_WB[column], b_NWB[:, column] + borrow, out=borrow)
     return borrow
 
 
 def _subtract(a_WB: Tensor, b_WB: Tensor) -> tuple[Tensor, Tensor]:
-    """`(a - b) mod 10**W`, and whether a < b: uint8 (W, B) and bool (B,)."""
+    """Return `(a - b) mod 10**W`, uint8 (W, B), and whether a < b, bool (B,)."""
     differences = torch.empty_like(a_WB)
     borrow = torch.zeros_like(a_WB[0])
     for column in range(len(a_WB)):
-        # Ten is lent in advance, so that bytes do not fall below 0, and taken back where not needed.
+        # Borrow ten in advance, so that bytes stay above 0, and give it back where it is not needed.
         lent = a_WB[column] + 10 - b_WB[column] - borrow
         torch.lt(lent, 10, out=borrow)
         torch.add(lent - 10, borrow, alpha=10, out=differences[column])
@@ -163,8 +163,8 @@ def _subtract(a_WB: Tensor, b_WB: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def significant(digits: Tensor) -> Tensor:
-    """int64 of shape (...): how many digits numbers (..., W) have without leading zeros; 1 for 0."""
-    # Columns first and contiguous: then every step is one fast operation on bytes.
+    """Return the number of digits without leading zeros of numbers (…, W), int64 (…); 1 for 0."""
+    # Columns first and contiguous make every step one fast operation on bytes.
     present = digits.movedim(-1, 0).contiguous().clamp(max=1)
     small = torch.uint8 if len(present) < 256 else torch.int32
     columns = torch.arange(1, len(present) + 1, dtype=small, device=digits.device)
@@ -173,7 +173,7 @@ def significant(digits: Tensor) -> Tensor:
 
 
 def longest_chain(carries_BW: Tensor) -> Tensor:
-    """int64 (B,): the longest run of adjacent columns with a carry into each."""
+    """Return the largest number of adjacent columns that receive a carry, int64 (B,)."""
     run = longest = torch.zeros(len(carries_BW), dtype=torch.int32, device=carries_BW.device)
     for carry in carries_BW.t().contiguous():
         run = (run + 1) * carry
@@ -184,10 +184,14 @@ def longest_chain(carries_BW: Tensor) -> Tensor:
 def draw(
     lengths: Tensor, width: int, generator: torch.Generator, nonzero: Tensor | None = None
 ) -> Tensor:
-    """Uniform digits for numbers of the given lengths: uint8 of shape lengths.shape + (width,).
+    """Draw uniform digits of numbers with given lengths, uint8 of shape lengths.shape + (width,).
 
-    The leading digit is not 0 unless the number has one digit only, and not even then where
-    `nonzero` (bool, shaped like lengths) says so; beyond the length all is 0.
+    Args:
+        lengths: numbers of digits, int64 of any shape; digits after the length are 0.
+        width: number of columns.
+        generator: source of randomness.
+        nonzero: which numbers must not be 0, bool like `lengths`; None means that all may be 0. Only
+            numbers of one digit can be 0, because longer ones do not begin with 0.
     """
     shape = (*lengths.shape, width)
     device = lengths.device
@@ -197,9 +201,9 @@ def draw(
     )
     if not lengths.numel():
         return digits
-    may_not_be_zero = lengths > 1 if nonzero is None else (lengths > 1) | nonzero
+    leads_with_nonzero = lengths > 1 if nonzero is None else (lengths > 1) | nonzero
     last = (lengths - 1).clamp(min=0).unsqueeze(-1)
-    leading = torch.where(may_not_be_zero.unsqueeze(-1), leading, digits.gather(-1, last))
+    leading = torch.where(leads_with_nonzero.unsqueeze(-1), leading, digits.gather(-1, last))
     digits.scatter_(-1, last, leading)
     if not bool((lengths == width).all()):
         columns = torch.arange(width, dtype=torch.int32, device=device)
@@ -208,7 +212,7 @@ def draw(
 
 
 def of_values(values: Tensor, width: int) -> Tensor:
-    """Digits of non-negative int64 numbers: uint8 of shape values.shape + (width,)."""
+    """Return the digits of non-negative int64 numbers, uint8 of shape values.shape + (width,)."""
     columns = []
     for _ in range(width):
         higher = torch.div(values, 10, rounding_mode="floor")

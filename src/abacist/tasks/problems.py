@@ -1,6 +1,6 @@
-"""Batches of problems and of answers, as digit tensors: exact at any length.
+"""Batches of problems and of answers as digit tensors, exact at any length.
 
-Shapes: B problems, N operands a problem at most, W columns of digits.
+Shapes: B problems, N operands (of the problem that has the most), W digit columns.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from torch import Tensor
 from abacist.tasks.config import LABELS
 
 OPERATIONS = ("+", "-", "*", "//", "%", "sort", "+ mod")
-"""What a problem can ask; `Problems.operation_B` numbers them in this order."""
+"""Operations that a problem can ask for; `Problems.operation_B` holds indices of this tuple."""
 
 
 @dataclass(frozen=True)
@@ -19,17 +19,17 @@ class Numbers:
     """A batch of integers."""
 
     digits_BW: Tensor
-    """uint8, least significant first; zero from the number's length on."""
+    """Digits, uint8, least significant first; 0 after a number's last digit."""
     lengths_B: Tensor
-    """int64, how many digits each number has; 1 for the number 0."""
+    """Number of digits of each number, int64; 1 for the number 0."""
     negative_B: Tensor | None = None
-    """bool, which numbers are below 0; None where none is."""
+    """Which numbers are below 0, bool; None if no number is."""
 
     def __len__(self) -> int:
         return self.digits_BW.shape[0]
 
     def texts(self) -> list[str]:
-        """Each number in the usual notation, most significant digit first."""
+        """Return each number in the usual notation, most significant digit first."""
         rows = (self.digits_BW + ord("0")).cpu().numpy()
         lengths = self.lengths_B.tolist()
         texts = [
@@ -37,24 +37,24 @@ class Numbers:
         ]
         if self.negative_B is None:
             return texts
-        negative = self.negative_B.tolist()
-        return ["-" * below + text for below, text in zip(negative, texts, strict=True)]
+        signs = ["-" * negative for negative in self.negative_B.tolist()]
+        return [sign + text for sign, text in zip(signs, texts, strict=True)]
 
 
 @dataclass(frozen=True)
 class Ordering:
-    """A batch of sorted orders."""
+    """A batch of sorted orders, the answers of sorting."""
 
     ranked_BN: Tensor
-    """int64: which number comes first, second, …; what stands beyond a problem's count means nothing."""
+    """Index of the number that comes first, second, …, int64; entries after a problem's count mean nothing."""
     counts_B: Tensor
-    """int64, how many numbers each problem has."""
+    """Count of numbers in each problem, int64."""
 
     def __len__(self) -> int:
         return self.ranked_BN.shape[0]
 
     def texts(self) -> list[str]:
-        """Each order as labels: `cab`."""
+        """Return each order as labels, as in `cab`."""
         rows, counts = self.ranked_BN.tolist(), self.counts_B.tolist()
         return [
             "".join(LABELS[number] for number in row[:count])
@@ -67,14 +67,14 @@ Answer = Numbers | Ordering
 
 @dataclass(frozen=True)
 class Shapes:
-    """What problems look like before their digits are drawn: two of one shape are written alike."""
+    """Properties of problems that are fixed before their digits are drawn, and that determine the layout."""
 
     lengths_BN: Tensor
-    """int64, digits of every operand; 0 for one that is not there."""
+    """Number of digits of every operand, int64; 0 for an operand that the problem lacks."""
     operation_B: Tensor
-    """uint8 numbers of `OPERATIONS`."""
+    """Indices in `OPERATIONS`, uint8."""
     chain_B: Tensor | None = None
-    """int64, the longest chain of carries that the problem shall have; None leaves it to chance."""
+    """Length of the longest carry chain that the problem must have, int64; None for a random one."""
 
     def __len__(self) -> int:
         return self.lengths_BN.shape[0]
@@ -84,12 +84,12 @@ class Shapes:
         return Shapes(self.lengths_BN[rows], self.operation_B[rows], chain)
 
     def repeat_each(self, times: int) -> "Shapes":
-        """Every shape `times` times in a row."""
+        """Return each shape `times` times in succession."""
         return self[torch.arange(len(self)).repeat_interleave(times)]
 
     @staticmethod
     def of(lengths_BN: Tensor, operation: str) -> "Shapes":
-        """Shapes of one operation."""
+        """Return shapes that all have one operation."""
         code = OPERATIONS.index(operation)
         return Shapes(lengths_BN, torch.full(lengths_BN.shape[:1], code, dtype=torch.uint8))
 
@@ -99,7 +99,7 @@ class Problems:
     """A batch of problems."""
 
     digits_BNW: Tensor
-    """uint8 digits of the operands, least significant first; zero from each operand's length on."""
+    """Digits of the operands, uint8, least significant first; 0 after an operand's last digit."""
     shapes: Shapes
 
     def __post_init__(self) -> None:
@@ -117,37 +117,42 @@ class Problems:
 
     @property
     def lengths_BN(self) -> Tensor:
-        """int64, digits of every operand; 0 for one that is not there."""
+        """Number of digits of every operand, int64; 0 for an operand that the problem lacks."""
         return self.shapes.lengths_BN
 
     @property
     def operation_B(self) -> Tensor:
-        """uint8 numbers of `OPERATIONS`."""
+        """Indices in `OPERATIONS`, uint8."""
         return self.shapes.operation_B
 
     @property
     def num_operands(self) -> int:
-        """Of the problem that has most."""
+        """N, the number of operands of the problem that has the most."""
         return self.digits_BNW.shape[1]
 
     @property
     def counts_B(self) -> Tensor:
-        """int64, operands of every problem."""
+        """Number of operands of every problem, int64."""
         return (self.lengths_BN > 0).sum(dim=1)
 
     def operand(self, position: int) -> Numbers:
-        """One operand of every problem; length 0 where it is not there."""
+        """Return one operand of every problem, with length 0 if the problem lacks it."""
         return Numbers(self.digits_BNW[:, position], self.lengths_BN[:, position])
 
     @staticmethod
     def from_integers(rows: list[tuple[int, ...]], operation: str = "+") -> "Problems":
-        """Problems from Python integers, one tuple of operands each."""
+        """Return problems from Python integers, one tuple of operands per problem."""
         texts = [[str(operand) for operand in row] for row in rows]
         return Problems.from_texts(texts, [operation] * len(rows))
 
     @staticmethod
     def from_texts(rows: list[list[str]], operations: list[str]) -> "Problems":
-        """Problems from operands in decimal notation, without leading zeros, and what is asked."""
+        """Return problems from their operands in decimal notation without leading zeros.
+
+        Args:
+            rows: operands of each problem.
+            operations: operation of each problem, of `OPERATIONS`.
+        """
         width = max((len(text) for row in rows for text in row), default=1)
         num_operands = max((len(row) for row in rows), default=2)
         digits = torch.zeros(len(rows), num_operands, width, dtype=torch.uint8)
@@ -159,12 +164,12 @@ class Problems:
                     reversed_digits, dtype=torch.uint8
                 ) - ord("0")
                 lengths[i, j] = len(text)
-        numbers = torch.tensor([OPERATIONS.index(o) for o in operations], dtype=torch.uint8)
-        return Problems(digits, Shapes(lengths, numbers))
+        codes = torch.tensor([OPERATIONS.index(o) for o in operations], dtype=torch.uint8)
+        return Problems(digits, Shapes(lengths, codes))
 
 
-def first_of_equal(rows: Tensor) -> Tensor:
-    """int64, ascending: numbers of the rows, (B,) or (B, C), that equal none before them."""
+def first_occurrences(rows: Tensor) -> Tensor:
+    """Return the indices, int64, ascending, of the rows (B, …) that equal no earlier row."""
     if not len(rows):
         return torch.zeros(0, dtype=torch.int64)
     _, inverse = torch.unique(rows, dim=0, return_inverse=True)
@@ -173,8 +178,8 @@ def first_of_equal(rows: Tensor) -> Tensor:
     return first.sort().values
 
 
-def joined(parts: list[Problems]) -> Problems:
-    """All problems of several batches, of the same most operands, in one."""
+def concatenate(parts: list[Problems]) -> Problems:
+    """Return the problems of several batches, all with the same number N of operands, as one batch."""
     width = max(part.digits_BNW.shape[2] for part in parts)
     pad = torch.nn.functional.pad
     digits = [pad(part.digits_BNW, (0, width - part.digits_BNW.shape[2])) for part in parts]

@@ -1,24 +1,29 @@
-"""What all tasks need to read expressions that people type."""
+"""Helpers for reading expressions that people type, shared by all tasks."""
 
 from abacist.errors import ProblemError
 
-_LONGEST_SHOWN = 40
+_LONGEST_QUOTED = 40
 
 
-def shown(expression: str) -> str:
-    """An expression as an error message quotes it."""
-    cut = expression if len(expression) <= _LONGEST_SHOWN else expression[:37] + "..."
-    return repr(cut)
+def quoted(expression: str) -> str:
+    """Return an expression in quotation marks, shortened if it is long, for error messages."""
+    if len(expression) > _LONGEST_QUOTED:
+        expression = expression[: _LONGEST_QUOTED - 3] + "..."
+    return repr(expression)
 
 
 def whole_number(text: str, expression: str, max_digits: int) -> str | None:
-    """A number without leading zeros, or None where `text` is none; too long a one is refused."""
+    """Return a number without leading zeros, or None if `text` is not a whole number.
+
+    Raises:
+        ProblemError: the number has more than `max_digits` digits; the message quotes `expression`.
+    """
     if not (text.isascii() and text.isdigit()):
         return None
     text = text.lstrip("0") or "0"
     if len(text) > max_digits:
         raise ProblemError(
-            f"{shown(expression)} has an operand of {len(text):,} digits; "
+            f"{quoted(expression)} has an operand of {len(text):,} digits; "
             f"at most {max_digits:,} are accepted."
         )
     return text

@@ -12,14 +12,14 @@ from abacist.errors import ProblemError
 from abacist.tasks import digits
 from abacist.tasks.config import LABELS, MOST_LABELS, SortingConfig
 from abacist.tasks.problems import Ordering, Problems, Shapes
-from abacist.tasks.reading import shown, whole_number
+from abacist.tasks.reading import quoted, whole_number
 
 _DIGITS_PER_LIMB = 15
-"""As many as a float64 holds exactly."""
+"""Number of digits that a float64 holds exactly."""
 
 
 class Sorting:
-    """Which of the numbers a, b, c … is smallest, next, … largest."""
+    """The task of sorting the numbers a, b, c … in ascending order."""
 
     operations = ("sort",)
 
@@ -27,7 +27,7 @@ class Sorting:
         self.config = config
 
     def draw_shapes(self, num_problems: int, generator: torch.Generator) -> Shapes:
-        """A count, a limit of digits, and every length up to it equally likely, each in turn."""
+        """Draw a count of numbers, a largest length, and lengths up to it, each uniformly."""
         config = self.config
 
         def between(low: int, high: int, *shape: int) -> Tensor:
@@ -36,12 +36,12 @@ class Sorting:
         counts = between(config.min_numbers, config.max_numbers, num_problems, 1)
         limits = between(config.min_digits, config.max_digits, num_problems, 1)
         span = limits - config.min_digits + 1
-        fortune = torch.rand(num_problems, config.max_numbers, generator=generator)
-        lengths = config.min_digits + (fortune * span).long().clamp(max=span - 1)
+        random = torch.rand(num_problems, config.max_numbers, generator=generator)
+        lengths = config.min_digits + (random * span).long().clamp(max=span - 1)
         return Shapes.of(lengths * (torch.arange(config.max_numbers) < counts), "sort")
 
     def draw(self, shapes: Shapes, generator: torch.Generator) -> Problems:
-        """Problems with uniform digits, or with only 1 and 2 in half of them."""
+        """Draw uniform digits; with sampling `ties`, half of all problems contain only the digits 1 and 2."""
         width = int(shapes.lengths_BN.max()) if len(shapes) else 1
         drawn = digits.draw(shapes.lengths_BN, width, generator)
         if self.config.sampling == "ties":
@@ -51,28 +51,33 @@ class Sorting:
         return Problems(drawn, shapes)
 
     def answer(self, problems: Problems) -> Ordering:
-        """The stable order, found by comparing all pairs: N is small, and pairs are many at once."""
+        """Return the stable order, from comparisons of all pairs: N is small, and pairs are compared at once."""
         ranks = ranks_of(problems)
         places = torch.arange(problems.num_operands, device=ranks.device).expand_as(ranks)
         return Ordering(torch.zeros_like(ranks).scatter(1, ranks, places), problems.counts_B)
 
     def measures(self, problems: Problems) -> dict[str, Tensor]:
-        """How many numbers, and how long."""
+        """Measure the count of numbers and the longest length."""
         return {
             "numbers to sort": problems.counts_B,
             "digits of the longest number": problems.lengths_BN.amax(dim=1),
         }
 
     def space(self) -> None:
-        """Not numbered: hardly any setting would leave few enough."""
+        """Return None: with almost all settings, there are too many problems to number."""
 
     def parse(self, expressions: list[str], max_digits: int = 100_000) -> Problems:
-        """Problems from what a person typed: `a:821,b:9`, or `821,9` for short."""
+        """Read problems that a person typed: `a:821,b:9`, or `821,9` for short.
+
+        Raises:
+            ProblemError: an expression is not a list of numbers, or has too few or too many. The
+                message names the first one.
+        """
         rows = [self._read(text, max_digits) for text in expressions]
         return Problems.from_texts(rows, ["sort"] * len(rows))
 
     def expressions(self, problems: Problems) -> list[str]:
-        """Problems as a person would type them."""
+        """Return each problem as a person would type it."""
         operands = [problems.operand(i).texts() for i in range(problems.num_operands)]
         return [
             ",".join(
@@ -83,7 +88,7 @@ class Sorting:
 
     @property
     def example(self) -> str:
-        """A problem to show someone who typed something else."""
+        """A valid problem, for error messages and help."""
         numbers = ("821", "9", "72")[
             : max(self.config.min_numbers, min(3, self.config.max_numbers))
         ]
@@ -92,10 +97,11 @@ class Sorting:
 
     @property
     def claim(self) -> str:
-        """What a model that is always right does."""
+        """What a model that is always right does, as in `sorts up to 10 non-negative integers`."""
         return f"sorts up to {self.config.max_numbers} non-negative integers"
 
     def _read(self, expression: str, max_digits: int) -> list[str]:
+        """Return the numbers of one expression, without their labels."""
         low, high = self.config.min_numbers, self.config.max_numbers
         range_ = f"{low}" if low == high else f"{low} to {high}"
         remedy = f"Type {range_} numbers, such as {self.example}."
@@ -104,44 +110,47 @@ class Sorting:
         parts = [part.strip() for part in expression.strip().removesuffix("=").split(",")]
         if len(parts) > MOST_LABELS:
             raise ProblemError(
-                f"{len(parts)} numbers are given and there are {MOST_LABELS} labels. {remedy}"
+                f"the problem has {len(parts)} numbers and there are {MOST_LABELS} labels. {remedy}"
             )
         numbers = []
-        for part, label in zip(parts, LABELS, strict=False):
-            found, colon, text = part.rpartition(":")
-            if colon and found.strip() != label:
+        for part, expected in zip(parts, LABELS, strict=False):
+            label, colon, text = part.rpartition(":")
+            if colon and label.strip() != expected:
                 raise ProblemError(
-                    f"cannot read {shown(expression)}: label {shown(found.strip())} stands where "
-                    f"{label!r} must. {remedy}"
+                    f"cannot read {quoted(expression)}: label {quoted(label.strip())} must be "
+                    f"{expected!r}. {remedy}"
                 )
             number = whole_number(text.strip(), expression, max_digits)
             if number is None:
                 raise ProblemError(
-                    f"cannot read {shown(expression)}: {shown(text.strip())} is no whole number from "
-                    f"0 up. {remedy}"
+                    f"cannot read {quoted(expression)}: {quoted(text.strip())} is not a whole number "
+                    f"from 0 up. {remedy}"
                 )
             numbers.append(number)
         if not low <= len(numbers) <= high:
             raise ProblemError(
-                f"cannot read {shown(expression)}: it has {len(numbers)} numbers and this task "
+                f"cannot read {quoted(expression)}: it has {len(numbers)} numbers and this task "
                 f"sorts {range_}. {remedy}"
             )
         return numbers
 
 
 def ranks_of(problems: Problems) -> Tensor:
-    """int64 (B, N): where in the order each number comes, from 0; numbers that are not there come last."""
+    """Return the rank of each number in ascending order, int64 (B, N), starting at 0.
+
+    Numbers that a problem lacks come last.
+    """
     smaller, equal = _compare_pairs(problems.digits_BNW)
     present = problems.lengths_BN > 0
     earlier = torch.ones(equal.shape[1:], dtype=torch.bool, device=equal.device).triu(1)
     before = (smaller | (equal & earlier)) & present.unsqueeze(2)
-    # Each of those that are not there ranks on its own place.
+    # A number that the problem lacks has its own index as its rank.
     own = torch.arange(problems.num_operands, device=equal.device)
     return torch.where(present, before.sum(dim=1), own)
 
 
 def _compare_pairs(digits_BNW: Tensor) -> tuple[Tensor, Tensor]:
-    """bool (B, N, N): whether number i is smaller than number j, and whether they are equal."""
+    """Return whether number i is smaller than number j, bool (B, N, N), and whether they are equal."""
     width = digits_BNW.shape[2]
     limbs = -(-width // _DIGITS_PER_LIMB)
     padded = torch.nn.functional.pad(digits_BNW, (0, limbs * _DIGITS_PER_LIMB - width))

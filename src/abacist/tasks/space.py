@@ -1,12 +1,11 @@
-"""All problems of a finite space, by number, without storing any.
+"""All problems of a finite space, by index, without storing any.
 
 >>> space = Arithmetic(ArithmeticConfig(max_digits=3)).space()
 >>> len(space)
 1000000
 >>> space.problems(torch.tensor([123_045]))          # 123+45
 
-The numbers run through the operations, within one through the first operand, within that through
-the next, as the loops of a notebook would.
+The last operand varies fastest, then the one before it; the operation varies slowest.
 """
 
 import math
@@ -23,15 +22,15 @@ _LARGEST = 1 << 62
 
 @dataclass(frozen=True)
 class Space:
-    """Every combination of operands within ranges, for every operation."""
+    """All combinations of operands within ranges, for every operation."""
 
     operations: tuple[str, ...]
     ranges: tuple[tuple[tuple[int, int], ...], ...]
-    """For every operation and operand: smallest value, and one more than the largest."""
+    """Smallest value, and one more than the largest, of each operation's operands."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Problems of every operation."""
+        """Number of problems of every operation."""
         return tuple(math.prod(end - first for first, end in ranges) for ranges in self.ranges)
 
     def __len__(self) -> int:
@@ -39,26 +38,26 @@ class Space:
 
     @property
     def is_countable(self) -> bool:
-        """Whether the numbers fit into 63 bits."""
+        """Whether all indices fit into 62 bits."""
         return sum(self.sizes) < _LARGEST
 
-    def problems(self, numbers: Tensor) -> Problems:
-        """The problems of the given numbers, int64 (B,) of 0 … len - 1."""
-        sizes = torch.tensor(self.sizes, device=numbers.device)
+    def problems(self, index_B: Tensor) -> Problems:
+        """Return the problems with these indices, int64 (B,) from 0 to len - 1."""
+        sizes = torch.tensor(self.sizes, device=index_B.device)
         ends = sizes.cumsum(0)
-        which = torch.searchsorted(ends, numbers, right=True)
-        left = numbers - (ends - sizes)[which]
-        first = torch.tensor(self.ranges, device=numbers.device)[which]
+        kind = torch.searchsorted(ends, index_B, right=True)
+        rest = index_B - (ends - sizes)[kind]
+        ranges = torch.tensor(self.ranges, device=index_B.device)[kind]
         operands = []
-        for position in reversed(range(first.shape[1])):
-            begin, end = first[:, position].unbind(dim=1)
+        for position in reversed(range(ranges.shape[1])):
+            begin, end = ranges[:, position].unbind(dim=1)
             count = end - begin
-            higher = torch.div(left, count, rounding_mode="floor")
-            operands.append(begin + left - higher * count)
-            left = higher
+            higher = torch.div(rest, count, rounding_mode="floor")
+            operands.append(begin + rest - higher * count)
+            rest = higher
         values = torch.stack(operands[::-1], dim=1)
-        width = max(len(str(end - 1)) for ranges in self.ranges for _, end in ranges)
+        width = max(len(str(end - 1)) for operands in self.ranges for _, end in operands)
         digits_BNW = digits.of_values(values, width)
         codes = [OPERATIONS.index(operation) for operation in self.operations]
-        operation = torch.tensor(codes, dtype=torch.uint8, device=numbers.device)[which]
+        operation = torch.tensor(codes, dtype=torch.uint8, device=index_B.device)[kind]
         return Problems(digits_BNW, Shapes(digits.significant(digits_BNW), operation))

@@ -1,4 +1,4 @@
-"""What every task can do, and which there are."""
+"""The interface of all tasks."""
 
 from typing import Protocol
 
@@ -11,44 +11,46 @@ from abacist.tasks.space import Space
 
 
 class Task(Protocol):
-    """Draws problems, knows their exact answers, reads what a person types."""
+    """A task draws problems, knows their exact answers, and reads what a person types."""
 
     @property
-    def config(self) -> TaskConfig: ...
+    def config(self) -> TaskConfig:
+        """Settings of the task."""
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """What its problems ask, of `OPERATIONS`."""
+        """Operations that its problems can ask for, of `OPERATIONS`."""
 
     def draw_shapes(self, num_problems: int, generator: torch.Generator) -> Shapes:
-        """Shapes of training problems, independently drawn."""
+        """Draw shapes of training problems, independently of each other."""
 
     def draw(self, shapes: Shapes, generator: torch.Generator) -> Problems:
-        """One problem of every shape, of any size: also beyond those in training."""
+        """Draw one problem of every shape; shapes may be larger than those of training."""
 
     def answer(self, problems: Problems) -> Answer:
-        """The exact answers."""
+        """Return the exact answers."""
 
     def measures(self, problems: Problems) -> dict[str, Tensor]:
-        """What histograms of problems show: int64 (B,) by name."""
+        """Return what histograms of problems show, each int64 (B,), by name."""
 
     def space(self) -> Space | None:
-        """All problems of training, by number; None where they are too many, or not numbered."""
+        """Return all training problems by index; None if there are too many or they have no index."""
 
     def parse(self, expressions: list[str], max_digits: int = 100_000) -> Problems:
-        """Problems from what a person typed; leading zeros are dropped.
+        """Read problems that a person typed; leading zeros are dropped.
 
-        Raises `ProblemError`, naming the first expression that cannot be read or was not trained
-        for, and what can.
+        Raises:
+            ProblemError: an expression is not a problem of this task. The message names the first
+                one and says what to type.
         """
 
     def expressions(self, problems: Problems) -> list[str]:
-        """Problems as a person would type them."""
+        """Return each problem as a person would type it."""
 
     @property
     def example(self) -> str:
-        """A problem to show someone who typed something else."""
+        """A valid problem, for error messages and help."""
 
     @property
     def claim(self) -> str:
-        """What a model that is always right does."""
+        """What a model that is always right does, as in `adds all pairs of non-negative integers`."""
