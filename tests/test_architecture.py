@@ -1,4 +1,4 @@
-"""Arrows between packages point one way, and looking is cheap."""
+"""Imports between packages point one way, and help texts import nothing heavy."""
 
 import ast
 import subprocess

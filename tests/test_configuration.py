@@ -21,7 +21,7 @@ def value_of(recipe: Recipe, name: str) -> Any:
 
 
 def written(recipe: Recipe) -> Any:
-    """As a run directory would store it."""
+    """Return the recipe as a run directory stores it."""
     return json.loads(json.dumps(to_json(recipe)))
 
 
@@ -87,7 +87,7 @@ def test_only_the_named_setting_of_a_position_scheme_is_changed() -> None:
     assert scheme == PositionScheme(encoding="relative", coordinate="place", window=(0, 2))
 
 
-def test_each_scheme_of_several_is_reached_by_its_number() -> None:
+def test_each_scheme_of_several_can_be_changed_by_its_number() -> None:
     two = override(ADD, {"model.positions": (*POSITIONS["gpt2"], *POSITIONS["index-relative"])})
     changed = override(two, {"model.positions.1.max_distance": "3"})
     assert [scheme.max_distance for scheme in changed.model.positions] == [16, 3]
@@ -97,7 +97,7 @@ def test_overriding_nothing_gives_an_equal_configuration() -> None:
     assert override(ADD, {}) == ADD
 
 
-def test_the_configuration_given_is_left_unchanged() -> None:
+def test_the_original_configuration_stays_unchanged() -> None:
     override(ADD, {"model.width": "64"})
     assert recipes.find("add") == ADD
 
@@ -127,7 +127,7 @@ def test_a_named_scheme_can_be_changed_further_in_the_same_call_in_any_order(swa
     assert scheme == PositionScheme(encoding="learned", coordinate="index", num_positions=256)
 
 
-def test_settings_inside_a_scheme_that_a_name_takes_away_are_unknown() -> None:
+def test_settings_inside_a_scheme_that_a_name_removes_are_unknown() -> None:
     with pytest.raises(ConfigurationError, match=r"unknown setting 'model\.positions\.0\.window'"):
         override(ADD, {"model.positions": "nope", "model.positions.0.window": "0,1"})
 
@@ -242,7 +242,7 @@ def test_all_conflicts_are_reported_together() -> None:
     assert "\n" not in message
 
 
-def test_what_a_whole_complains_about_is_not_reported_while_a_part_is_out_of_range() -> None:
+def test_conflicts_are_not_reported_while_a_number_is_out_of_range() -> None:
     changes = {"training.num_steps": "60", "training.batch_size": "0"}
     with pytest.raises(ConfigurationError) as caught:
         override(ADD, changes)
@@ -293,7 +293,7 @@ def test_an_ill_typed_value_is_refused(name: str, value: Any) -> None:
 def test_every_setting_as_typed_parses_back_to_its_value(name: str) -> None:
     recipe = recipes.find(name)
     typed = {setting.name: setting.typed for setting in settings(recipe)}
-    # A part that has no name of its own is told by the settings inside it.
+    # A part without a name of its own is determined by the settings inside it.
     typed = {name: text for name, text in typed.items() if text != "(as below)"}
     assert override(recipe, typed) == recipe
 
@@ -340,7 +340,7 @@ def test_windows_come_back_from_json_as_tuples() -> None:
     assert isinstance(window, tuple)
 
 
-def test_a_whole_number_is_read_where_a_number_is_wanted() -> None:
+def test_a_whole_number_is_accepted_as_a_number() -> None:
     data = written(ADD)
     data["training"]["clip_norm"] = 2
     clip_norm = from_json(Recipe, data).training.clip_norm

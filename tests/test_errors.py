@@ -15,7 +15,7 @@ from abacist.errors import check_between, nearest
         (errors.TrainingDiverged, (errors.AbacistError,)),
     ],
 )
-def test_every_error_stands_where_its_tree_is_drawn(
+def test_every_error_has_the_parents_that_the_drawn_tree_shows(
     error: type[Exception], parents: tuple[type[Exception], ...]
 ) -> None:
     assert error.__bases__ == parents
@@ -32,7 +32,7 @@ def test_the_drawn_tree_names_every_error() -> None:
         assert name in (errors.__doc__ or "")
 
 
-def test_divergence_is_not_blamed_on_what_was_typed() -> None:
+def test_divergence_is_not_a_user_error() -> None:
     assert not issubclass(errors.TrainingDiverged, errors.UserError)
 
 

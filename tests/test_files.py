@@ -21,7 +21,7 @@ def test_written_bytes_are_all_that_is_left(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a.bin"]
 
 
-def test_writing_replaces_what_was_there(tmp_path: Path) -> None:
+def test_writing_replaces_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a.bin"
     files.write_bytes(path, b"a longer content")
     files.write_bytes(path, b"new")
@@ -54,7 +54,7 @@ def test_a_directory_appears_with_all_its_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("existed", [False, True])
-def test_a_directory_that_cannot_be_written_leaves_what_was_there(
+def test_a_directory_that_cannot_be_written_leaves_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, existed: bool
 ) -> None:
     path = tmp_path / "step-1"
@@ -91,7 +91,7 @@ def test_a_directory_is_made_with_its_parents_and_may_exist(tmp_path: Path) -> N
     assert (tmp_path / "a" / "b").is_dir()
 
 
-# A file in the way stops even root, whom permissions do not.
+# A file where a directory is needed stops even root, whom permissions do not stop.
 def test_bytes_under_a_path_that_is_a_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(RunError, match=r"cannot write .*a\.bin: Not a directory"):
@@ -118,7 +118,7 @@ def test_a_directory_under_a_path_that_is_a_file_is_refused(tmp_path: Path) -> N
         files.write_directory(tmp_path / "file" / "b", {})
 
 
-def test_a_held_directory_is_refused_to_others_until_it_is_free(tmp_path: Path) -> None:
+def test_a_locked_directory_is_refused_to_others_until_it_is_free(tmp_path: Path) -> None:
     with (
         files.locked(tmp_path),
         pytest.raises(RunError, match="is being written by another process"),

@@ -100,7 +100,7 @@ def test_json_holds_value_counts_and_interval() -> None:
 @example(0.99995)
 @example(0.999949999)
 @example(0.00005)
-def test_percent_says_100_and_0_of_all_and_nothing_only(fraction: float) -> None:
+def test_percent_says_100_and_0_only_of_all_and_nothing(fraction: float) -> None:
     assert (percent(fraction) == "100%") == (fraction == 1)
     assert (percent(fraction) == "0%") == (fraction == 0)
 
@@ -121,7 +121,7 @@ def test_percent_is_within_a_hundredth_of_the_fraction(fraction: float) -> None:
         (1e-9, "0.01%"),
     ],
 )
-def test_percent_has_at_most_two_digits_behind_the_point(fraction: float, text: str) -> None:
+def test_percent_has_at_most_two_decimals(fraction: float, text: str) -> None:
     assert percent(fraction) == text
 
 
@@ -138,11 +138,15 @@ def test_percent_has_at_most_two_digits_behind_the_point(fraction: float, text: 
     ],
 )
 def test_differences_have_the_published_intervals(first, second, value, low, high):
-    found = difference(Proportion(*first), Proportion(*second))
-    assert (round(found.value, 4), *(round(end, 4) for end in found.interval)) == (value, low, high)
+    computed = difference(Proportion(*first), Proportion(*second))
+    assert (round(computed.value, 4), *(round(end, 4) for end in computed.interval)) == (
+        value,
+        low,
+        high,
+    )
     turned = difference(Proportion(*second), Proportion(*first))
-    assert turned.value == -found.value
-    assert turned.interval == pytest.approx((-found.interval[1], -found.interval[0]))
+    assert turned.value == -computed.value
+    assert turned.interval == pytest.approx((-computed.interval[1], -computed.interval[0]))
 
 
 def test_a_difference_to_an_empty_sample_is_none():

@@ -5,7 +5,7 @@ from abacist.vocabulary import DIGITS, Vocabulary
 VOCABULARY = Vocabulary((*DIGITS, "+", "=", "<end>"))
 
 
-def test_id_of_a_token_is_its_rank() -> None:
+def test_id_of_a_token_is_its_index() -> None:
     assert [VOCABULARY.id(token) for token in VOCABULARY.tokens] == list(range(len(VOCABULARY)))
 
 
@@ -13,7 +13,7 @@ def test_a_digits_id_is_its_value() -> None:
     assert [VOCABULARY.id(str(value)) for value in range(10)] == list(range(10))
 
 
-def test_text_is_the_tokens_one_after_the_other() -> None:
+def test_text_joins_the_tokens() -> None:
     assert VOCABULARY.text([1, 2, 10, 3, 11, 12]) == "12+3=<end>"
     assert VOCABULARY.text([]) == ""
 
@@ -27,7 +27,7 @@ def test_an_unknown_token_has_no_id() -> None:
         VOCABULARY.id("<start>")
 
 
-def test_a_token_given_twice_is_refused() -> None:
+def test_a_repeated_token_is_refused() -> None:
     with pytest.raises(ValueError, match="cannot contain a token twice"):
         Vocabulary(("0", "1", "0"))
 

@@ -136,7 +136,7 @@ class Config:
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigFamily(Config):
-    """Base class of configurations that a `kind` tells apart, such as those of all tasks.
+    """Base class of configurations that a `kind` distinguishes, such as those of all tasks.
 
     A direct subclass founds a family. Each class below it that has a `kind` joins the family's
     table `kinds` when it is defined, and can from then on be read from JSON.

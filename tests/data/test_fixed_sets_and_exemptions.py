@@ -60,7 +60,7 @@ def test_a_problem_has_one_hash_alone_and_in_a_mixed_batch():
         assert hash_problems(Problems.from_texts([row], [operation])) == mixed[number]
 
 
-def test_operands_that_are_not_there_do_not_change_a_hash():
+def test_missing_operands_do_not_change_a_hash():
     ragged = Problems.from_texts([["1", "2", "3"], ["4", "5"]], ["+", "+"])
     assert hash_problems(ragged)[1] == hash_problems(Problems.from_integers([(4, 5)]))[0]
 
@@ -80,16 +80,16 @@ def test_the_splits_of_a_stored_list_of_problems_never_change():
     """If this fails, every published test set has changed: find out why, do not update the list."""
     rows = [(a * 37 % 1000, a * 91 % 997 + 1) for a in range(1, 25)]
     letters = {"train": "t", "validation": "v", "test": "e"}
-    found = {
+    splits = {
         operation: "".join(
             letters[n] for n in split_names(Problems.from_integers(rows, operation), SPLIT)
         )
         for operation in OPERATIONS
     }
-    assert found == STORED
+    assert splits == STORED
 
 
-def test_exempted_problems_are_in_all_splits_and_are_called_so():
+def test_exempt_problems_are_in_all_splits_and_named_accordingly():
     config = SplitConfig(exempt_digits=1)
     problems = Problems.from_integers([(a, b) for a in range(20) for b in range(20)])
     small = torch.tensor([a < 10 and b < 10 for a in range(20) for b in range(20)])
@@ -115,7 +115,7 @@ def test_a_shape_without_a_problem_in_a_split_can_be_exempted():
     assert len(draw_from_split(task, shapes, "validation", exempt, generators.generator(0))) == 100
 
 
-def test_the_first_problems_are_different_ones_of_the_training_split_in_the_seeds_order():
+def test_the_first_problems_are_distinct_problems_of_the_training_split_in_the_seeds_order():
     problems = first_problems(TASK, SPLIT, 2_000, seed=3)
     assert len(problems) == 2_000
     assert in_split(problems, "train", SPLIT).all()
@@ -125,12 +125,14 @@ def test_the_first_problems_are_different_ones_of_the_training_split_in_the_seed
     assert TASK.expressions(first_problems(TASK, SPLIT, 500, seed=4)) != TASK.expressions(fewer)
 
 
-def test_a_set_larger_than_the_space_is_refused_with_the_number_there_is():
+def test_a_set_larger_than_the_space_is_refused_with_the_size_of_the_space():
     task = ModularAdditionConfig(modulus=7).build()
     config = SplitConfig(test_fraction=0.4)
     space = task.space()
     (everything,) = all_problems(space, config, "train")
-    with pytest.raises(ConfigurationError, match=rf"at most the {len(everything)} problems"):
+    with pytest.raises(
+        ConfigurationError, match=rf"at most {len(everything)}, the number of problems"
+    ):
         first_problems(task, config, 49, seed=0)
     assert len(first_problems(task, config, len(everything), seed=0)) == len(everything)
 
@@ -146,14 +148,14 @@ def test_an_epoch_shows_every_example_once_and_the_next_in_another_order():
             for line in batch.tolist()
         ]
 
-    asked = sorted(line.partition("=")[0].removeprefix("<start>") for line in lines(epochs[0]))
-    assert len(set(asked)) == 40
+    prompts = sorted(line.partition("=")[0].removeprefix("<start>") for line in lines(epochs[0]))
+    assert len(set(prompts)) == 40
     for epoch in epochs[1:]:
         assert sorted(lines(epoch)) == sorted(lines(epochs[0]))
         assert lines(epoch) != lines(epochs[0])
 
 
-def test_a_fixed_set_can_be_entered_at_any_step():
+def test_a_fixed_set_can_be_read_from_any_step_on():
     for step in (0, 3, 31, 32, 33, 77):
         assert torch.equal(stream_of(50).batch(step).ids, stream_of(50).batch(step).ids)
     there, jumped = stream_of(50), stream_of(50)
@@ -176,7 +178,7 @@ def test_a_set_smaller_than_a_batch_is_refused():
         ("random-spaces", None, False),
     ],
 )
-def test_lines_share_their_places_where_the_stream_says_so(name, num_examples, aligned):
+def test_lines_share_their_coordinates_if_the_stream_says_so(name, num_examples, aligned):
     stream = stream_of(num_examples, name)
     assert stream.aligned == aligned
     if aligned:
@@ -194,7 +196,7 @@ def test_random_spaces_differ_from_step_to_step_and_repeat_with_the_seed():
     )
 
 
-def test_every_problem_of_a_space_comes_once_in_order():
+def test_every_problem_of_a_space_occurs_once_in_order():
     task = ArithmeticConfig(operations=("-", "//"), max_digits=1).build()
     space = task.space()
     expressions = [e for block in all_problems(space, SPLIT, None) for e in task.expressions(block)]

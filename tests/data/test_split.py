@@ -42,7 +42,7 @@ def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def drawn(count: int, seed: int = 0) -> Problems:
+def problems_drawn(count: int, seed: int = 0) -> Problems:
     seeded = generator(seed)
     return TASK.draw(TASK.draw_shapes(count, seeded), seeded)
 
@@ -74,16 +74,16 @@ def test_stored_hashes_never_change() -> None:
     "config", [CONFIG, SplitConfig(validation_fraction=0.4, test_fraction=0.5)]
 )
 def test_every_problem_is_in_exactly_one_split(config: SplitConfig) -> None:
-    assert {len(names) for names in splits_of(drawn(20_000), config)} == {1}
+    assert {len(names) for names in splits_of(problems_drawn(20_000), config)} == {1}
 
 
-def test_commutative_twins_share_their_split() -> None:
-    problems = drawn(5_000)
+def test_commuted_problems_share_their_split() -> None:
+    problems = problems_drawn(5_000)
     twins = Problems(problems.digits_BNW.flip(1), Shapes.of(problems.lengths_BN.flip(1), "+"))
     assert torch.equal(hash_problems(problems), hash_problems(twins))
 
 
-def test_problems_that_are_no_twins_have_hashes_of_their_own() -> None:
+def test_problems_that_are_not_commuted_have_different_hashes() -> None:
     rows = [(a, b) for a in range(200) for b in range(a + 1)]
     rows += [(10**k, 10**m) for k in range(3, 40) for m in range(3, k + 1)]
     hashes = hash_problems(Problems.from_integers(rows))
@@ -91,20 +91,20 @@ def test_problems_that_are_no_twins_have_hashes_of_their_own() -> None:
 
 
 def test_hash_does_not_depend_on_the_rest_of_the_batch() -> None:
-    problems = drawn(200)
+    problems = problems_drawn(200)
     alone = torch.cat([hash_problems(problems[row : row + 1]) for row in range(200)])
     assert torch.equal(hash_problems(problems), alone)
 
 
 def test_hash_does_not_depend_on_the_padding() -> None:
-    problems = drawn(500)
+    problems = problems_drawn(500)
     wider = Problems(torch.nn.functional.pad(problems.digits_BNW, (0, 37)), problems.shapes)
     assert torch.equal(hash_problems(problems), hash_problems(wider))
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8])
 def test_hash_does_not_depend_on_the_integer_type_of_the_digits(dtype: torch.dtype) -> None:
-    problems = drawn(500)
+    problems = problems_drawn(500)
     other = Problems(problems.digits_BNW.to(dtype), problems.shapes)
     assert torch.equal(hash_problems(problems), hash_problems(other))
 
@@ -123,7 +123,7 @@ def test_splits_have_their_fractions_of_all_problems(config: SplitConfig) -> Non
 
 
 def test_a_larger_test_fraction_only_adds_to_the_test_split() -> None:
-    problems = drawn(20_000)
+    problems = problems_drawn(20_000)
     smaller = in_split(problems, "test", SplitConfig(test_fraction=0.1))
     larger = in_split(problems, "test", SplitConfig(test_fraction=0.2))
     assert (larger | ~smaller).all()
@@ -131,7 +131,7 @@ def test_a_larger_test_fraction_only_adds_to_the_test_split() -> None:
 
 
 @each_split
-def test_problems_drawn_from_a_split_are_of_that_split_and_of_the_lengths_asked_for(
+def test_problems_drawn_from_a_split_are_of_that_split_and_of_the_required_lengths(
     name: SplitName,
 ) -> None:
     lengths = torch.randint(2, 9, (3_000, 2), generator=generator(5))
@@ -144,7 +144,7 @@ def test_problems_drawn_from_a_split_are_of_that_split_and_of_the_lengths_asked_
 
 
 @each_split
-def test_digits_beyond_the_length_stay_zero_where_a_problem_was_drawn_again(
+def test_digits_beyond_the_length_stay_zero_when_a_problem_is_drawn_again(
     name: SplitName,
 ) -> None:
     lengths = torch.randint(2, 9, (2_000, 2), generator=generator(5))

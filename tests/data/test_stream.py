@@ -23,7 +23,7 @@ def stream(seed: int = 0, batch_size: int = 16) -> TrainingStream:
 
 
 def operands(batch: AnnotatedTokens) -> list[tuple[int, int]]:
-    """What each line asks, read from its text."""
+    """Return the problem of each line, read from its text."""
     rows = []
     for ids in batch.ids.tolist():
         prompt = FORMAT.vocabulary.text(ids).removeprefix("<start>").partition("=")[0]
@@ -53,7 +53,7 @@ def test_global_random_state_plays_no_part() -> None:
     assert torch.equal(first.ids, stream().batch(3).ids)
 
 
-def test_only_problems_of_the_training_split_are_given() -> None:
+def test_only_problems_of_the_training_split_occur() -> None:
     training = stream(batch_size=64)
     for step in STEPS:
         problems = Problems.from_integers(list(operands(training.batch(step))))
@@ -99,7 +99,7 @@ def test_a_batch_is_no_wider_than_its_longest_line() -> None:
 
 
 def free_stream() -> TrainingStream:
-    """Spaces at random make lines of one shape differ in length."""
+    """A format with random spaces, in which lines of one shape differ in length."""
     task = ArithmeticConfig(max_digits=40)
     format = PlainFormat(PlainFormatConfig(spaces="random"), task)
     return TrainingStream(Arithmetic(task), format, SPLIT, batch_size=16, seed=0)

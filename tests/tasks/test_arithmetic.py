@@ -53,7 +53,7 @@ def test_lengths_are_drawn_from_every_pair_within_the_training_range_equally() -
     assert ((counts - 1_000).abs() < 150).all(), counts
 
 
-def test_drawn_operands_have_the_lengths_asked_for() -> None:
+def test_drawn_operands_have_the_required_lengths() -> None:
     lengths = torch.tensor([[1, 5], [7, 2], [3, 3]])
     problems = TASK.draw(Shapes.of(lengths, "+"), torch.Generator().manual_seed(0))
     written = [[len(text) for text in problems.operand(n).texts()] for n in (0, 1)]
@@ -180,7 +180,7 @@ def test_a_sum_of_three_asks_for_three() -> None:
 
 
 @pytest.mark.parametrize("num_operands", [2, 3, 12])
-def test_the_column_rule_of_many_operands_carries_what_is_left(num_operands: int) -> None:
+def test_the_column_rule_of_many_operands_carries_the_rest(num_operands: int) -> None:
     step = (
         Arithmetic(ArithmeticConfig(min_operands=num_operands, max_operands=num_operands))
         .column_rule()

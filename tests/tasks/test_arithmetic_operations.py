@@ -49,7 +49,7 @@ def draw(task: Arithmetic, num_problems: int, seed: int = 0) -> Problems:
 
 
 def operands(problems: Problems) -> list[tuple[int, ...]]:
-    """The operands that are there, as Python integers."""
+    """Return the operands of each problem as Python integers."""
     columns = [problems.operand(i).texts() for i in range(problems.num_operands)]
     return [tuple(int(t) for t in row if t) for row in zip(*columns, strict=True)]
 
@@ -260,8 +260,8 @@ def test_divisors_of_one_digit_are_nine_of_99_and_other_operands_ten_of_100(
 ) -> None:
     task = task_of(operation, max_digits=2, sampling="values")
     lengths = task.draw_shapes(100_000, generator()).lengths_BN
-    found = (lengths == 1).float().mean(dim=0).tolist()
-    assert found == pytest.approx([0.1, share], abs=0.004)
+    shares = (lengths == 1).float().mean(dim=0).tolist()
+    assert shares == pytest.approx([0.1, share], abs=0.004)
 
 
 def test_values_of_at_least_two_digits_leave_out_the_shorter_ones() -> None:
@@ -278,14 +278,14 @@ def test_values_can_be_sampled_at_any_length() -> None:
     assert shares[999:].tolist() == pytest.approx([0.09, 0.9], abs=0.02)
 
 
-def test_operations_are_asked_by_their_weights() -> None:
+def test_operations_are_drawn_by_their_weights() -> None:
     task = Arithmetic(TASKS["five-operations"])
     codes = task.draw_shapes(50_000, generator()).operation_B.long()
     shares = torch.bincount(codes, minlength=5)[:5] / 50_000
     assert shares.tolist() == pytest.approx([0.05, 0.10, 0.20, 0.30, 0.35], abs=0.01)
 
 
-def test_without_weights_operations_are_asked_equally_often() -> None:
+def test_without_weights_operations_are_drawn_equally_often() -> None:
     codes = task_of("%", "+").draw_shapes(20_000, generator()).operation_B.long()
     assert_uniform(torch.bincount(codes)[[CODES.index("+"), CODES.index("%")]])
     assert set(codes.tolist()) == {CODES.index("+"), CODES.index("%")}
@@ -305,7 +305,7 @@ def test_weights_of_any_size_that_the_configuration_accepts_can_be_drawn_from(
     task_of("+", "-", weights=weights).draw_shapes(10, generator())
 
 
-def test_an_operation_of_weight_zero_is_never_asked() -> None:
+def test_an_operation_of_weight_zero_is_never_drawn() -> None:
     codes = task_of("+", "-", weights=(0.0, 1.0)).draw_shapes(1_000, generator()).operation_B
     assert set(codes.tolist()) == {CODES.index("-")}
 
@@ -318,7 +318,7 @@ def test_an_operation_of_weight_zero_is_never_asked() -> None:
     ],
     ids="".join,
 )
-def test_no_problems_can_be_drawn(operations: tuple[str, ...]) -> None:
+def test_an_empty_batch_can_be_drawn(operations: tuple[str, ...]) -> None:
     assert len(draw(task_of(*operations), 0)) == 0
 
 
@@ -341,14 +341,14 @@ def test_every_count_of_operands_is_equally_likely() -> None:
     assert counts.max() == 6
 
 
-def test_operands_that_are_not_there_come_last_and_have_no_digits() -> None:
+def test_missing_operands_come_last_and_have_no_digits() -> None:
     problems = draw(task_of("+", max_operands=6), 500)
     present = problems.lengths_BN > 0
     assert (present == (torch.arange(6) < problems.counts_B.unsqueeze(1))).all()
     assert not problems.digits_BNW[~present].any()
 
 
-def test_expressions_leave_out_operands_that_are_not_there() -> None:
+def test_expressions_leave_out_missing_operands() -> None:
     problems = ADD_MANY.parse(["1+2", "3+4+5+6", "0+0+0"])
     assert problems.lengths_BN.tolist() == [[1, 1, 0, 0], [1, 1, 1, 1], [1, 1, 1, 0]]
     assert ADD_MANY.expressions(problems) == ["1+2", "3+4+5+6", "0+0+0"]
@@ -380,7 +380,7 @@ ADD = task_of("+")
 
 
 def longest_chain(*numbers: int) -> int:
-    """Columns in a row that receive a carry, counted with a pencil, for every addition."""
+    """Columns in a row that receive a carry, counted one by one, in every addition."""
     longest, total = 0, numbers[0]
     for number in numbers[1:]:
         carry = run = 0
@@ -410,15 +410,15 @@ def test_a_chain_counts_the_columns_in_a_row_that_receive_a_carry(typed: str, ch
     )
 )
 def test_the_longest_chain_of_a_sum_is_as_counted_by_hand(pairs: list[tuple[int, int]]) -> None:
-    found = ADD.longest_carry_chain(Problems.from_integers(list(pairs)))
-    assert found.tolist() == [longest_chain(a, b) for a, b in pairs]
+    chains = ADD.longest_carry_chain(Problems.from_integers(list(pairs)))
+    assert chains.tolist() == [longest_chain(a, b) for a, b in pairs]
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.lists(naturals(longest=12), min_size=2, max_size=6), min_size=1, max_size=5))
-def test_of_several_additions_the_one_with_the_longest_chain_counts(rows: list[list[int]]) -> None:
-    found = ADD_MANY.longest_carry_chain(Problems.from_integers([tuple(row) for row in rows]))
-    assert found.tolist() == [longest_chain(*row) for row in rows]
+def test_the_longest_chain_of_several_additions_counts(rows: list[list[int]]) -> None:
+    chains = ADD_MANY.longest_carry_chain(Problems.from_integers([tuple(row) for row in rows]))
+    assert chains.tolist() == [longest_chain(*row) for row in rows]
 
 
 def draw_chains(shapes: Shapes, seed: int = 0) -> Problems:
@@ -436,8 +436,8 @@ def test_every_chain_that_fits_comes_out_at_all_pairs_of_lengths() -> None:
     rows = torch.tensor(cases)
     shapes = Shapes(rows[:, :2], torch.zeros(len(rows), dtype=torch.uint8), rows[:, 2])
     problems = draw_chains(shapes)
-    found = ADD.longest_carry_chain(problems)
-    assert torch.equal(found, rows[:, 2])
+    chains = ADD.longest_carry_chain(problems)
+    assert torch.equal(chains, rows[:, 2])
     written = [[len(str(operand)) for operand in row] for row in operands(problems)]
     assert written == rows[:, :2].tolist()
 
@@ -487,7 +487,7 @@ def test_weights_of_chains_count_among_those_that_fit() -> None:
     assert shares.tolist() == pytest.approx([0.25, 0.25, 0.5, 0], abs=0.02)
 
 
-def test_where_no_chosen_chain_fits_the_longest_that_does_is_drawn() -> None:
+def test_if_no_chain_with_a_weight_fits_the_longest_that_fits_is_drawn() -> None:
     weights = (0, 0, 0, 0, 0, 1)
     task = task_of("+", max_digits=8, sampling="carry-chains", carry_chains=weights)
     shapes = task.draw_shapes(2_000, generator())
@@ -510,9 +510,9 @@ def test_all_sums_of_two_digits_that_have_the_chain_can_come() -> None:
         possible = {
             (a, b) for a in range(10, 100) for b in range(10, 100) if longest_chain(a, b) == chain
         }
-        found = set(operands(draw_chains(shapes)))
-        assert found <= possible
-        assert len(possible - found) < len(possible) // 50, chain
+        pairs_drawn = set(operands(draw_chains(shapes)))
+        assert pairs_drawn <= possible
+        assert len(possible - pairs_drawn) < len(possible) // 50, chain
 
 
 def test_shapes_of_chains_are_kept_when_rows_are_chosen_or_repeated() -> None:
@@ -523,7 +523,7 @@ def test_shapes_of_chains_are_kept_when_rows_are_chosen_or_repeated() -> None:
     ]
 
 
-# What is told of problems ----------------------------------------------------------------------
+# Measures of problems ----------------------------------------------------------------------------
 
 
 def test_measures_are_lengths_and_for_sums_the_chain() -> None:
@@ -551,7 +551,7 @@ def test_measures_are_lengths_and_for_sums_the_chain() -> None:
         ),
     ],
 )
-def test_the_deed_says_what_a_perfect_model_does(config: ArithmeticConfig, claim: str) -> None:
+def test_the_claim_says_what_a_perfect_model_does(config: ArithmeticConfig, claim: str) -> None:
     assert Arithmetic(config).claim == claim
 
 

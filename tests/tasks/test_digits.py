@@ -131,11 +131,11 @@ def test_columns_of_a_product_hold_the_digit_products_that_fall_into_them() -> N
     assert totals.tolist() == [[3 * 5, 3 * 4 + 2 * 5, 2 * 4 + 1 * 5, 1 * 4, 0, 0]]
 
 
-def test_settling_leaves_a_digit_and_hands_the_rest_to_the_next_column() -> None:
-    settled, carries = digits.propagate_carries(
+def test_propagating_carries_leaves_a_digit_and_adds_the_rest_to_the_next_column() -> None:
+    written, carries = digits.propagate_carries(
         torch.tensor([[15, 22, 13, 4, 0]], dtype=torch.int32)
     )
-    assert settled.tolist() == [[5, 3, 5, 5, 0]]
+    assert written.tolist() == [[5, 3, 5, 5, 0]]
     assert carries.tolist() == [[1, 2, 1, 0, 0]]
 
 
@@ -187,7 +187,7 @@ def test_significant_digits_are_those_without_leading_zeros_and_one_for_zero(wid
     assert digits.significant(numbers).dtype == torch.int64
 
 
-def test_digits_of_values_are_theirs_up_to_the_largest_integer() -> None:
+def test_digits_of_values_are_right_up_to_the_largest_integer() -> None:
     values = torch.tensor([[0, 7], [1_230, 2**63 - 1]])
     written = digits.of_values(values, 20)
     assert written.shape == (2, 2, 20)
@@ -236,7 +236,7 @@ def test_leading_digits_one_to_nine_and_inner_digits_zero_to_nine_are_uniform() 
         assert ((counts - 2_000).abs() < 250).all(), counts
 
 
-def test_draw_has_a_column_of_digits_for_every_length_given() -> None:
+def test_draw_has_a_column_of_digits_for_every_length() -> None:
     lengths = torch.tensor([[1, 2], [3, 4], [5, 6]])
     drawn = digits.draw(lengths, 6, generator())
     assert drawn.shape == (3, 2, 6)
@@ -258,7 +258,7 @@ def test_one_digit_numbers_that_may_not_be_zero_take_the_other_nine_values_equal
     assert ((counts[1:] - 2_000).abs() < 250).all(), counts
 
 
-def test_only_the_numbers_that_may_not_be_zero_are_none() -> None:
+def test_only_the_numbers_that_must_not_be_zero_are_nonzero() -> None:
     nonzero = torch.tensor([True, False]).repeat(2_000)
     drawn = digits.draw(torch.ones(4_000, dtype=torch.int64), 3, generator(), nonzero)
     is_zero = (drawn == 0).all(dim=1)

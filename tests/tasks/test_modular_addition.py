@@ -89,7 +89,7 @@ def test_residues_of_one_length_are_equally_likely() -> None:
     assert ((counts - 1_300).abs() < 180).all(), counts
 
 
-def test_no_problems_can_be_drawn() -> None:
+def test_an_empty_batch_can_be_drawn() -> None:
     assert len(draw(task_of(), 0)) == 0
 
 

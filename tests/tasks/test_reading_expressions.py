@@ -1,4 +1,4 @@
-"""What people type, and what they are told. `test_arithmetic.py` has more of the adder's."""
+"""Reading what people type, and refusing it; `test_arithmetic.py` has more cases for sums."""
 
 import pytest
 import torch
@@ -121,18 +121,18 @@ MINUS = "it has a minus sign; operands are whole numbers from 0 up."
 def test_what_cannot_be_read_is_refused_with_what_was_typed_what_is_allowed_and_an_example(
     name: str, typed: str, message: str
 ) -> None:
-    found = refusal(name, typed)
-    assert message in found
-    assert "\n" not in found
-    assert "such as" in found
-    assert found.endswith(".")
+    refusal_text = refusal(name, typed)
+    assert message in refusal_text
+    assert "\n" not in refusal_text
+    assert "such as" in refusal_text
+    assert refusal_text.endswith(".")
 
 
 @pytest.mark.parametrize("typed", ["١+٢", "²+1", "１+２", "१२+३"])
 def test_digits_of_other_scripts_are_called_what_they_are(typed: str) -> None:
-    found = refusal("add", typed)
-    assert f"cannot read {typed!r}: " in found
-    assert "this task takes" not in found
+    refusal_text = refusal("add", typed)
+    assert f"cannot read {typed!r}: " in refusal_text
+    assert "this task takes" not in refusal_text
 
 
 @pytest.mark.parametrize("name", ["subtract", "five", "sort", "add modulo 113"])
@@ -144,15 +144,15 @@ def test_digits_of_other_scripts_are_refused(name: str, typed: str) -> None:
 @pytest.mark.parametrize("name", [name for name in CONFIGS if name != "sort"])
 def test_an_operand_of_200_000_digits_is_refused_with_the_limit(name: str) -> None:
     operator = getattr(CONFIGS[name].build(), "operations", ("+",))[0].removesuffix(" mod")
-    found = refusal(name, "7" * 200_000 + operator + "1")
-    assert found == (
+    refusal_text = refusal(name, "7" * 200_000 + operator + "1")
+    assert refusal_text == (
         f"'{'7' * 37}...' has an operand of 200,000 digits; at most 100,000 are accepted."
     )
 
 
 def test_a_number_to_sort_of_200_000_digits_is_refused_with_the_limit() -> None:
-    found = refusal("sort", "1," + "7" * 200_000)
-    assert found == (
+    refusal_text = refusal("sort", "1," + "7" * 200_000)
+    assert refusal_text == (
         f"'1,{'7' * 35}...' has an operand of 200,000 digits; at most 100,000 are accepted."
     )
 
@@ -169,9 +169,9 @@ def test_an_operand_as_long_as_the_limit_is_read(name: str) -> None:
     "typed", ["x" * 200_000, "+" * 5_000, "1+x" + "7" * 50_000, "7" * 5_000 + "^2"], ids=len
 )
 def test_a_refusal_is_short_however_long_what_was_typed(name: str, typed: str) -> None:
-    found = refusal(name, typed)
-    assert len(found) < 300
-    assert "\n" not in found
+    refusal_text = refusal(name, typed)
+    assert len(refusal_text) < 300
+    assert "\n" not in refusal_text
 
 
 @pytest.mark.parametrize(("name", "operator"), [("divide", "//"), ("modulo", "%")])

@@ -239,8 +239,8 @@ def test_a_limit_of_digits_is_drawn_first_and_every_length_up_to_it_is_equally_l
     limits = range(low, high + 1)
     for length in limits:
         share = sum(1 / (limit - low + 1) for limit in limits if length <= limit) / len(limits)
-        found = float((lengths == length).float().mean())
-        assert found == pytest.approx(share, abs=0.01), length
+        frequency = float((lengths == length).float().mean())
+        assert frequency == pytest.approx(share, abs=0.01), length
     # Lengths of one problem share a limit: all four are shortest far more often than by chance.
     shortest = sum((1 / (limit - low + 1)) ** 4 for limit in limits) / len(limits)
     assert float((lengths == low).all(dim=1).float().mean()) == pytest.approx(shortest, abs=0.01)
@@ -280,5 +280,5 @@ def test_half_of_the_problems_drawn_with_ties_hold_two_digits_only() -> None:
     assert not problems.digits_BNW[~inside].any()
 
 
-def test_no_problems_can_be_drawn() -> None:
+def test_an_empty_batch_can_be_drawn() -> None:
     assert len(draw(TASK, 0)) == 0

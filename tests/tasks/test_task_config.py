@@ -205,27 +205,27 @@ REFUSALS: list[tuple[type[TaskConfig], dict[str, Any], str]] = [
         for modulus in (-113, 0, 1, 100_001)
     ),
 ]
-each_refusal = pytest.mark.parametrize(("config", "given", "message"), REFUSALS)
+each_refusal = pytest.mark.parametrize(("config", "changes", "message"), REFUSALS)
 
 
 @each_refusal
 def test_a_refusal_names_the_value_the_range_and_the_remedy(
-    config: type[TaskConfig], given: dict[str, Any], message: str
+    config: type[TaskConfig], changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        config(**given)
+        config(**changes)
     assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
-    ("config", "given", "message"),
+    ("config", "changes", "message"),
     REFUSALS,
 )
 def test_doing_what_a_refusal_says_helps(
-    config: type[TaskConfig], given: dict[str, Any], message: str
+    config: type[TaskConfig], changes: dict[str, Any], message: str
 ) -> None:
     name, typed = re.search(r"Try --task\.(\w+) (\S+)\.$", message).groups()
-    followed = override(config(), {**given, name: typed})
+    followed = override(config(), {**changes, name: typed})
     value = getattr(followed, name)
     values = value if isinstance(value, tuple) else (value,)
     assert ",".join(f"{v:g}" if isinstance(v, float) else str(v) for v in values) == typed
@@ -238,7 +238,7 @@ def test_truth_values_are_no_numbers(value: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "given"),
+    ("config", "changes"),
     [
         (ArithmeticConfig, {"max_digits": 1_000_000, "min_digits": 1_000_000}),
         (ArithmeticConfig, {"min_operands": 25, "max_operands": 25}),
@@ -253,21 +253,21 @@ def test_truth_values_are_no_numbers(value: bool) -> None:
     ],
 )
 def test_settings_at_the_ends_of_their_ranges_are_accepted(
-    config: type[TaskConfig], given: dict[str, Any]
+    config: type[TaskConfig], changes: dict[str, Any]
 ) -> None:
-    made = config(**given)
-    assert {name: getattr(made, name) for name in given} == given
+    constructed = config(**changes)
+    assert {name: getattr(constructed, name) for name in changes} == changes
 
 
 @pytest.mark.parametrize(
-    ("given", "longest"),
+    ("changes", "longest"),
     [({}, 10), ({"max_digits": 3}, 3), ({"operand_digits": (20, 5)}, 20)],
     ids=str,
 )
 def test_the_longest_operand_is_the_longest_that_is_drawn(
-    given: dict[str, Any], longest: int
+    changes: dict[str, Any], longest: int
 ) -> None:
-    assert ArithmeticConfig(**given).longest_operand == longest
+    assert ArithmeticConfig(**changes).longest_operand == longest
 
 
 def test_a_name_stands_for_each_operation() -> None:

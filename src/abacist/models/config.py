@@ -41,7 +41,7 @@ class PositionScheme(Config):
     window: tuple[int, int] | None = None
     """Smallest and largest difference, key minus query, at which a query sees a key; none sees all."""
     max_distance: int = setting(16, low=1, high=1_000_000)
-    """Relative without a window: largest distance that is told apart; larger ones count as this."""
+    """Relative without a window: largest distance with a bias of its own; larger ones share it."""
     num_buckets: int = 0
     """Relative: number of trained biases, for ranges of differences that widen logarithmically (T5); 0 trains one for each difference."""  # noqa: E501
     init_std: float = setting(0.0, low=0.0, high=100.0)
