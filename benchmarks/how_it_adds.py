@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 import abacist
-from abacist.certificates.receptive_fields import reach, visibility_in
+from abacist.certificates.receptive_fields import receptive_field, visibility_in
 from abacist.errors import ProblemError
 from abacist.inspection.ablation import ablation, exact_match_with, switches
 from abacist.inspection.cache import Hook, name_of, run_with_cache
@@ -131,7 +131,7 @@ def reached(run: Run, a: int, b: int, place: int) -> dict[str, Any]:
         "place": place,
         "tokens": inspected.written,
         "query": query,
-        "reach": reach(visibility_in(run.model, lines.tokens), query),
+        "reach": receptive_field(visibility_in(run.model, lines.tokens), query),
     }
 
 

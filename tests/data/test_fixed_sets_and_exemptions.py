@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from abacist import generators
+from abacist.data import stream
 from abacist.data.config import SplitConfig, SplitName
 from abacist.data.export import all_problems
 from abacist.data.split import draw_from_split, hash_problems, in_split, is_exempt, split_names
@@ -125,7 +126,8 @@ def test_the_first_problems_are_distinct_problems_of_the_training_split_in_the_s
     assert TASK.expressions(first_problems(TASK, SPLIT, 500, seed=4)) != TASK.expressions(fewer)
 
 
-def test_a_set_larger_than_the_space_is_refused_with_the_size_of_the_space():
+def test_a_set_larger_than_the_space_is_refused_with_the_size_of_the_space(monkeypatch):
+    monkeypatch.setattr(stream, "_DRAWN_AT_ONCE", 1_000)
     task = ModularAdditionConfig(modulus=7).build()
     config = SplitConfig(test_fraction=0.4)
     space = task.space()

@@ -11,13 +11,13 @@ OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "//": lambda a, b: a // b,
     "%": lambda a, b: a % b,
 }
-"""What Python makes of each operation."""
+"""Python functions for each operation."""
 DIVISIONS = ("//", "%")
 
 
 @st.composite
 def naturals(draw: st.DrawFn, longest: int = 1_000) -> int:
-    """Integers of every length alike, digits often 0, 4, 5 or 9, so that carries run far."""
+    """Integers with all lengths equally likely and many digits 0, 4, 5 or 9, which carry far."""
     length = draw(st.integers(1, min(12, longest)) | st.integers(1, longest))
     alphabet = draw(st.sampled_from(["0123456789", "09", "045", "89", "9"]))
     return int(draw(st.text(alphabet, min_size=length, max_size=length)))
@@ -25,7 +25,7 @@ def naturals(draw: st.DrawFn, longest: int = 1_000) -> int:
 
 @st.composite
 def complementary_naturals(draw: st.DrawFn) -> tuple[int, int]:
-    """Two numbers whose columns add up to 9 except for a few: the longest carry chains."""
+    """Pairs of numbers most of whose columns add up to 9, which gives the longest carry chains."""
     a = draw(naturals(longest=200))
     width = len(str(a))
     b = 10**width - 1 - a
@@ -37,7 +37,7 @@ def complementary_naturals(draw: st.DrawFn) -> tuple[int, int]:
 
 @st.composite
 def near_naturals(draw: st.DrawFn) -> tuple[int, int]:
-    """Two numbers that differ little or not at all: the longest borrow chains."""
+    """Pairs of numbers that differ little or not at all, which gives the longest borrow chains."""
     a = draw(naturals(longest=300))
     return a, max(0, a + draw(st.integers(-2, 2)) * 10 ** draw(st.integers(0, len(str(a)))))
 

@@ -241,7 +241,7 @@ def test_a_limit_of_digits_is_drawn_first_and_every_length_up_to_it_is_equally_l
         share = sum(1 / (limit - low + 1) for limit in limits if length <= limit) / len(limits)
         frequency = float((lengths == length).float().mean())
         assert frequency == pytest.approx(share, abs=0.01), length
-    # Lengths of one problem share a limit: all four are shortest far more often than by chance.
+    # Lengths of one problem share a limit: all four are shortest far more often than if they were independent.
     shortest = sum((1 / (limit - low + 1)) ** 4 for limit in limits) / len(limits)
     assert float((lengths == low).all(dim=1).float().mean()) == pytest.approx(shortest, abs=0.01)
 
