@@ -6,7 +6,7 @@ from torch import Tensor
 
 from abacist import recipes
 from abacist.formats.annotated import AnnotatedTokens
-from abacist.models.coordinates import scheme_coordinates
+from abacist.models.coordinates import coordinates_by_scheme
 from abacist.models.teacher_forcing import coordinates_of, teacher_forced
 from abacist.models.views import dense_view, windowed_view
 from abacist.recipes.recipe import Recipe
@@ -33,13 +33,13 @@ def lines_of(recipe: Recipe, lengths: tuple[int, int], count: int) -> AnnotatedT
 
 def seen(recipe: Recipe, lines: AnnotatedTokens) -> list[tuple[tuple[object, ...], int]]:
     """For every token to predict: what a query sees, each token with its buckets, and the token."""
-    where = scheme_coordinates(recipe.model.positions, coordinates_of(lines))
+    where = coordinates_by_scheme(recipe.model.positions, coordinates_of(lines))
     view = dense_view(recipe.model.positions, where, where)
     found = []
     for line, target in lines.target.nonzero().tolist():
         query = target - 1
         keys = view.visible[line, query].nonzero()[:, 0]
-        buckets: list[Tensor] = [pairs[line, query, keys] for pairs in view.pairs]
+        buckets: list[Tensor] = [pairs[line, query, keys] for pairs in view.bias_inputs]
         told = torch.stack([*buckets, lines.ids[line, keys], (keys == query).int()], dim=1)
         found.append((tuple(sorted(map(tuple, told.tolist()))), int(lines.ids[line, target])))
     return found
@@ -70,8 +70,8 @@ def test_a_window_holds_no_more_tokens_in_longer_problems(name: str) -> None:
 def test_windows_over_several_coordinates_leave_no_gaps(name: str) -> None:
     recipe = recipes.find(name)
     model = build_model(recipe)
-    where = model.place(coordinates_of(lines_of(recipe, (9, 5), 4)))
-    table = model.column_table(where)
+    where = model.coordinates_by_scheme(coordinates_of(lines_of(recipe, (9, 5), 4)))
+    table = model.key_table(where)
     view = windowed_view(model.schemes, where, where, table)
     dense = dense_view(model.schemes, where, where)
     assert view.visible.shape[2] == int(dense.visible.sum(dim=2).max())

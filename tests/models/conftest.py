@@ -1,4 +1,4 @@
-"""A model that is right on some problems and wrong on others, trained once a session."""
+"""A model that is right on some problems and wrong on others, trained once per session."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ from abacist.models.transformer import Transformer
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> Iterator[None]:
-    """Tensors here are too small to share out."""
+    """The tensors of these tests are too small for several threads."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -33,9 +33,9 @@ def half_trained() -> Transformer:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, betas=(0.9, 0.98))
     stream = TrainingStream(TASK, FORMAT, SplitConfig(), batch_size=48, seed=0)
     for step in range(250):
-        forced = teacher_forced(model, stream.batch(step), equal_lengths=True)
+        predictions = teacher_forced(model, stream.batch(step), equal_lengths=True)
         loss = nn.functional.cross_entropy(
-            forced.logits.flatten(0, 1), forced.labels.flatten(), ignore_index=IGNORED
+            predictions.logits.flatten(0, 1), predictions.labels.flatten(), ignore_index=IGNORED
         )
         optimizer.zero_grad()
         loss.backward()

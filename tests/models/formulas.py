@@ -1,4 +1,4 @@
-"""Published formulas of position encodings, number by number, in plain Python."""
+"""Published formulas of position encodings, computed one number at a time in plain Python."""
 
 import math
 from fractions import Fraction
@@ -36,7 +36,7 @@ def alibi_slopes(num_heads: int) -> list[float]:
 def t5_bucket(difference: int, bidirectional: bool, num_buckets: int, max_distance: int) -> int:
     """`_relative_position_bucket` of T5 (arXiv 1910.10683 §2.1); `difference` is key minus query.
 
-    T5 rounds log(d / exact) / log(max / exact) · n down; here that is done with exact fractions.
+    T5 rounds log(d / exact) / log(max / exact) · n down; this function does it with exact fractions.
     """
     bucket = 0
     if bidirectional:
@@ -71,7 +71,7 @@ def fire(
     hidden: tuple[list[float], list[float]],
     output: tuple[list[list[float]], list[float]],
 ) -> list[float]:
-    """One bias a head: an MLP of one hidden layer over `fire_input`; maps are (weights, biases)."""
+    """One bias per head: an MLP of one hidden layer over `fire_input`; maps are (weights, biases)."""
     x = fire_input(distance, query, c, threshold)
     bent = [max(0.0, weight * x + bias) for weight, bias in zip(*hidden, strict=True)]
     return [

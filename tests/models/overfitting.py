@@ -1,4 +1,4 @@
-"""Learning one batch by heart: a model that cannot do that is not wired up."""
+"""Memorising one batch: a model that cannot do that is not wired correctly."""
 
 import torch
 from torch import nn
@@ -17,13 +17,13 @@ def steps_to_learn(
     learning_rate: float = 1e-2,
     generator: torch.Generator | None = None,
 ) -> int | None:
-    """After how many steps the loss of the batch is below that; None where it never is."""
+    """Number of steps until the loss of the batch is below `loss_below`; None if it never is."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.98))
     model.train()
     for step in range(max_steps):
-        forced = teacher_forced(model, lines, generator=generator)
+        predictions = teacher_forced(model, lines, generator=generator)
         loss = nn.functional.cross_entropy(
-            forced.logits.flatten(0, 1), forced.labels.flatten(), ignore_index=IGNORED
+            predictions.logits.flatten(0, 1), predictions.labels.flatten(), ignore_index=IGNORED
         )
         if loss.item() < loss_below:
             return step

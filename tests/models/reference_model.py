@@ -1,4 +1,4 @@
-"""The whole model written down slowly: one line, one token, one head, one pair at a time.
+"""The whole model as a slow reference: one line, one token, one head, one pair at a time.
 
 Reads its weights by name and shares no code with the model but the names of settings.
 """
@@ -19,7 +19,7 @@ EVERYWHERE = -2
 
 @dataclass
 class Line:
-    """Where the tokens of one line stand: the index, and the coordinate of every scheme."""
+    """The coordinates of one line's tokens: their index, and the coordinate of every scheme."""
 
     index: list[int]
     values: list[list[int]]
@@ -100,23 +100,23 @@ class _Slow:
         return self.norm("embedding_norm", x) if self.config.embedding_norm else x
 
     def vectors(self, line: Line, t: int, width: int) -> list[tuple[Tensor, PositionScheme]]:
-        """What the absolute schemes add at token t; tokens without a coordinate count as 0."""
-        found, number = [], 0
+        """The vectors that absolute schemes add at token t; a token without a coordinate counts as 0."""
+        vectors, number = [], 0
         for scheme, values in zip(self.config.positions, line.values, strict=True):
             position = max(values[t], 0) if line.index[t] >= 0 else 0
             if scheme.encoding == "learned":
                 table = self.weights[f"positions.{number}.rows.weight"]
-                found.append((table[position], scheme))
+                vectors.append((table[position], scheme))
             if scheme.encoding == "sinusoidal":
                 vector = sinusoid(position, width, scheme.base)
-                found.append((torch.tensor(vector, dtype=torch.float64), scheme))
+                vectors.append((torch.tensor(vector, dtype=torch.float64), scheme))
             number += scheme.encoding in ("learned", "sinusoidal")
-        return found
+        return vectors
 
     def layer(self, name: str, state: list[Tensor], injected: list[Tensor], line: Line) -> list:
         pre = self.config.norm_order == "pre"
 
-        def told(norm: str, xs: list[Tensor]) -> list[Tensor]:
+        def sublayer_input(norm: str, xs: list[Tensor]) -> list[Tensor]:
             normed = [self.norm(f"{name}.{norm}", x) for x in xs] if pre else xs
             return [x + e for x, e in zip(normed, injected, strict=True)]
 
@@ -124,10 +124,12 @@ class _Slow:
             sums = [x + out for x, out in zip(xs, outs, strict=True)]
             return sums if pre else [self.norm(f"{name}.{norm}", x) for x in sums]
 
-        found = self.attention(f"{name}.attention", told("attention_norm", state), line)
-        state = added("attention_norm", state, found)
-        thought = [self.mlp(f"{name}.mlp", x) for x in told("mlp_norm", state)]
-        return added("mlp_norm", state, thought)
+        attended = self.attention(
+            f"{name}.attention", sublayer_input("attention_norm", state), line
+        )
+        state = added("attention_norm", state, attended)
+        mlp_out = [self.mlp(f"{name}.mlp", x) for x in sublayer_input("mlp_norm", state)]
+        return added("mlp_norm", state, mlp_out)
 
     def mlp(self, name: str, x: Tensor) -> Tensor:
         def bend(number: float) -> float:
@@ -143,16 +145,16 @@ class _Slow:
             hidden = hidden * self.linear(f"{name}.gate", x)
         return self.linear(f"{name}.down", hidden)
 
-    def attention(self, name: str, told: list[Tensor], line: Line) -> list[Tensor]:
-        tokens, K = range(len(told)), self.config.width_of_head
-        queries = [self.linear(f"{name}.query", x) for x in told]
-        keys = [self.linear(f"{name}.key", x) for x in told]
-        values = [self.linear(f"{name}.value", x) for x in told]
+    def attention(self, name: str, inputs: list[Tensor], line: Line) -> list[Tensor]:
+        tokens, K = range(len(inputs)), self.config.width_of_head
+        queries = [self.linear(f"{name}.query", x) for x in inputs]
+        keys = [self.linear(f"{name}.key", x) for x in inputs]
+        values = [self.linear(f"{name}.value", x) for x in inputs]
         heads: list[list[Tensor]] = [[] for _ in tokens]
         for head in range(self.config.num_heads):
             share = slice(head * K, (head + 1) * K)
-            q = [self.scheme_coordinates(queries[t][share], share, line, t) for t in tokens]
-            k = [self.scheme_coordinates(keys[t][share], share, line, t) for t in tokens]
+            q = [self.encode(queries[t][share], share, line, t) for t in tokens]
+            k = [self.encode(keys[t][share], share, line, t) for t in tokens]
             for t in tokens:
                 seen = [other for other in tokens if self.sees(line, t, other)]
                 sharpness = self.sharpness(name, head, len(seen))
@@ -168,8 +170,8 @@ class _Slow:
                 heads[t].append(mixed)
         return [self.linear(f"{name}.output", torch.cat(heads[t])) for t in tokens]
 
-    def scheme_coordinates(self, x: Tensor, share: slice, line: Line, t: int) -> Tensor:
-        """One head's query or key as it knows where it stands."""
+    def encode(self, x: Tensor, share: slice, line: Line, t: int) -> Tensor:
+        """One head's query or key with its position encoded."""
         inner = self.config.num_heads * self.config.width_of_head
         for vector, scheme in self.vectors(line, t, inner):
             if scheme.added_to == "queries-keys":
@@ -212,7 +214,7 @@ class _Slow:
         return True
 
     def bias(self, name: str, head: int, line: Line, query: int, key: int) -> float:
-        """What the schemes add to one score."""
+        """The sum of the schemes' biases on one score."""
         total, number = 0.0, 0
         for scheme, values in zip(self.config.positions, line.values, strict=True):
             if scheme.encoding not in ("relative", "alibi", "fire"):

@@ -22,7 +22,7 @@ NAMED = {
     for name, schemes in POSITIONS.items()
     if all(scheme.coordinate in ("index", "place") for scheme in schemes)
 }
-"""Those that sums can be written for; rows and steps are for longer calculations."""
+"""Schemes over coordinates that sums have; rows and steps are for longer calculations."""
 SCHEME_NAMES = list(NAMED)
 
 
@@ -56,12 +56,12 @@ def write(problems: Problems) -> AnnotatedTokens:
 
 
 def ids_of(text: str) -> Tensor:
-    """One line, from its text."""
+    """The ids of one line, (1, T), from its text."""
     tokens = re.findall(r"<\w+>|.", text)
     return torch.tensor([[FORMAT.vocabulary.id(token) for token in tokens]])
 
 
 def coordinates_of_places(places: list[list[int]]) -> Coordinates:
-    """Unpadded lines whose tokens stand at these places."""
+    """Coordinates of unpadded lines whose tokens have these places."""
     place = torch.tensor(places)
     return Coordinates(torch.arange(place.shape[1]).expand_as(place), place)

@@ -36,7 +36,7 @@ def cached(model: Transformer, problems: Problems, max_new_tokens: int) -> Gener
 def uncached(
     model: Transformer, problem: Problems, max_new_tokens: int
 ) -> tuple[list[int], list[float]]:
-    """The whole growing line of one problem through the model for every token; ids and margins."""
+    """Ids and margins of one problem, from a pass over the whole growing line for every token."""
     ids, margins = FORMAT.prompt(problem).ids, []
     for _ in range(max_new_tokens):
         logits = model(ids, annotated(ids), path="dense")[0, -1]
@@ -108,15 +108,15 @@ def test_cached_generation_equals_uncached_for_a_trained_model(
 
 
 def write_start_once(model: Transformer, problem: Problems) -> None:
-    """Make the model write a start token, then another: the start token's row of the head points
-    to what the model thinks at `=`, and at a right angle to what it thinks one token later."""
+    """Make the model write a start token, then another token: the start token's row of the head
+    points along the residual at `=`, and at a right angle to the residual one token later."""
     prompt = FORMAT.prompt(problem).ids
     ids = torch.cat([prompt, torch.tensor([[FORMAT.start_id]])], dim=1)
-    thoughts: list[Tensor] = []
-    handle = model.final_norm.register_forward_hook(lambda *call: thoughts.append(call[2][:, 0]))
+    residuals: list[Tensor] = []
+    handle = model.final_norm.register_forward_hook(lambda *call: residuals.append(call[2][:, 0]))
     with torch.no_grad():
         model(ids, annotated(ids), path="dense")
-        before, after = thoughts[0][-2:]
+        before, after = residuals[0][-2:]
         sideways = before - (before @ after) / (after @ after) * after
         model.head.weight[FORMAT.start_id] = 10 * sideways
     handle.remove()
@@ -147,7 +147,7 @@ def test_a_start_token_written_into_the_answer_is_seen_in_every_window() -> None
     assert_equals_uncached(model, problem, max_new_tokens=6)
 
 
-def test_the_prompt_is_kept_in_front_of_what_is_written(half_trained: Transformer) -> None:
+def test_generated_lines_begin_with_the_prompt(half_trained: Transformer) -> None:
     problems = random_problems(UNEQUAL)
     prompt = FORMAT.prompt(problems)
     ids = cached(half_trained, problems, 12).ids
@@ -155,7 +155,7 @@ def test_the_prompt_is_kept_in_front_of_what_is_written(half_trained: Transforme
         assert torch.equal(ids[row, :length], prompt.ids[row, :length])
 
 
-def test_the_prompt_given_is_left_unchanged(half_trained: Transformer) -> None:
+def test_generation_does_not_change_the_prompt_passed_to_it(half_trained: Transformer) -> None:
     prompt = FORMAT.prompt(random_problems(UNEQUAL))
     before = prompt.ids.clone(), prompt.lengths.clone()
     generate(half_trained, prompt.ids, prompt.lengths, 5, FORMAT.end_id, annotated)
@@ -184,7 +184,7 @@ def test_generation_stops_after_the_largest_number_of_tokens() -> None:
     assert FORMAT.read(generated.ids) == [None]
 
 
-def test_the_last_token_may_stand_behind_the_last_position_that_was_learned() -> None:
+def test_the_last_token_may_come_after_the_last_learned_position() -> None:
     problems = random_problems([(3, 3)])
     width = FORMAT.prompt(problems).ids.shape[1]
     fitting = PositionScheme(encoding="learned", coordinate="index", num_positions=width + 3)
@@ -205,16 +205,16 @@ def test_a_line_cut_off_before_its_end_has_not_ended() -> None:
     assert cached(model, longer, max_new_tokens=4).ended.tolist() == [False, False]
 
 
-def test_on_step_is_told_how_many_tokens_are_written() -> None:
+def test_on_step_receives_the_number_of_tokens_written() -> None:
     model = random_model(seed=2)
     never_write(model, FORMAT.start_id, FORMAT.end_id)
     prompt = FORMAT.prompt(random_problems([(2, 2)]))
-    told: list[int] = []
-    generate(model, prompt.ids, prompt.lengths, 4, FORMAT.end_id, annotated, on_step=told.append)
-    assert told == [1, 2, 3, 4]
+    counts: list[int] = []
+    generate(model, prompt.ids, prompt.lengths, 4, FORMAT.end_id, annotated, on_step=counts.append)
+    assert counts == [1, 2, 3, 4]
 
 
-def test_a_problem_is_answered_alike_in_any_batch(half_trained: Transformer) -> None:
+def test_a_problem_gets_the_same_answer_in_any_batch(half_trained: Transformer) -> None:
     problems = random_problems([(a, b) for a in range(1, 8) for b in (1, 6)])
     together = FORMAT.read(cached(half_trained, problems, 12).ids)
     alone = [

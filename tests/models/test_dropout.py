@@ -1,4 +1,4 @@
-"""Where dropout stands, and that it stands nowhere else."""
+"""Dropout acts on the configured activations and on nothing else."""
 
 from typing import get_args
 
@@ -17,27 +17,27 @@ PLACES = get_args(Dropped)
 def logits(*places: Dropped, training: bool = True) -> Tensor:
     model = random_model(dropout=0.5, dropout_on=places).train(training)
     torch.manual_seed(0)
-    found: Tensor = model(LINES.ids, coordinates_of(LINES))
-    return found
+    logits: Tensor = model(LINES.ids, coordinates_of(LINES))
+    return logits
 
 
 def zeros_seen(place: Dropped) -> dict[str, float]:
-    """Which share of what each dropout lets pass is zero, by where it stands."""
+    """The share of zeros in the output of each dropout, by the activation that it acts on."""
     model = random_model(dropout=0.5, dropout_on=(place,)).train()
-    found = {}
+    shares = {}
     for name, module in model.named_modules():
         if isinstance(module, torch.nn.Dropout):
             module.register_forward_hook(
-                lambda module, given, out, name=name: found.update(
+                lambda module, inputs, out, name=name: shares.update(
                     {name: (out == 0).double().mean().item()}
                 )
             )
     model(LINES.ids, coordinates_of(LINES))
-    return found
+    return shares
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_each_place_changes_a_training_pass_and_no_other_pass(place: Dropped) -> None:
+def test_each_dropout_changes_a_training_pass_and_no_evaluation_pass(place: Dropped) -> None:
     assert not torch.equal(logits(place), logits())
     assert torch.equal(logits(place, training=False), logits())
 
@@ -50,13 +50,13 @@ def test_each_place_changes_a_training_pass_and_no_other_pass(place: Dropped) ->
         ("outputs", "blocks.0.dropout"),
     ],
 )
-def test_only_what_is_named_is_dropped(place: Dropped, module: str) -> None:
+def test_only_named_activations_are_dropped(place: Dropped, module: str) -> None:
     shares = zeros_seen(place)
     assert shares.pop(module) == pytest.approx(0.5, abs=0.1)
     assert not any(shares.values())
 
 
-def test_attention_weights_are_dropped_in_none_of_the_modules() -> None:
+def test_attention_weights_are_dropped_outside_of_the_modules() -> None:
     assert not any(zeros_seen("attention").values())
 
 

@@ -1,4 +1,4 @@
-"""Encoders: every token sees every other, and all answer tokens are written at once."""
+"""Encoders: every token sees every other, and all answer tokens are decoded in parallel."""
 
 import pytest
 import torch
@@ -58,7 +58,7 @@ WHERE = coordinates_of(LINE)
 
 
 @each_unwindowed
-def test_every_token_sees_every_token_that_is_no_padding(positions: str) -> None:
+def test_every_token_sees_all_tokens_except_padding(positions: str) -> None:
     lines = written("parallel", [(123, 45), (1, 2)])
     (visible,) = random_model(positions).visibility(coordinates_of(lines))
     real = lines.field != Field.PADDING
@@ -90,12 +90,12 @@ def test_a_window_bounds_an_encoder_on_both_sides(path: str) -> None:
     model = random_model(window)
     places = [1, 2, 3, 4, 1, 2, 3, 4]
     ids = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]])
-    where = coordinates_of_places([places])
-    logits = model(ids, where, path=path)
+    coordinates = coordinates_of_places([places])
+    logits = model(ids, coordinates, path=path)
     for column, place in enumerate(places):
         other = ids.clone()
         other[:, column] += 1
-        changed = (model(other, where, path=path) - logits).abs().amax(dim=-1)[0] > 1e-12
+        changed = (model(other, coordinates, path=path) - logits).abs().amax(dim=-1)[0] > 1e-12
         assert changed.tolist() == [abs(place - query) <= 1 for query in places]
 
 
@@ -112,7 +112,7 @@ def test_padding_changes_no_logit_of_a_line(name: str, positions: str) -> None:
         assert same(model(alone.ids, coordinates_of(alone)), logits[number : number + 1, :length])
 
 
-def test_what_stands_at_padding_changes_no_logit() -> None:
+def test_the_ids_of_padding_change_no_logit() -> None:
     model = random_model("fire", num_layers=2)
     lines = written("parallel", [(1, 2), (123, 45)])
     padding = lines.field == Field.PADDING
@@ -149,7 +149,7 @@ WITHOUT_INDEX = {
 
 @pytest.mark.parametrize("schemes", WITHOUT_INDEX.values(), ids=WITHOUT_INDEX.keys())
 @pytest.mark.parametrize("path", ["dense", "windowed"])
-def test_tokens_that_change_seats_with_their_places_take_their_logits_along(
+def test_logits_move_along_with_tokens_that_swap_positions_and_places(
     schemes: tuple[PositionScheme, ...], path: str
 ) -> None:
     if path == "windowed" and not any(scheme.window for scheme in schemes):
@@ -162,7 +162,7 @@ def test_tokens_that_change_seats_with_their_places_take_their_logits_along(
 
 
 @pytest.mark.parametrize("positions", ["rope", "alibi", "t5", "fire", "gpt2", "sinusoidal"])
-def test_tokens_that_change_seats_under_an_index_do_not(positions: str) -> None:
+def test_logits_do_not_move_along_under_an_index_encoding(positions: str) -> None:
     model = random_model(positions)
     order = torch.randperm(LINE.ids.shape[1], generator=torch.Generator().manual_seed(0))
     moved = Coordinates(WHERE.index, WHERE.place[:, order])
@@ -170,45 +170,47 @@ def test_tokens_that_change_seats_under_an_index_do_not(positions: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("positions", "told"),
+    ("positions", "distinguishes"),
     [("rope", True), ("t5", True), ("index-relative", True), ("alibi", False)],
 )
-def test_directions_are_told_apart_by_all_but_alibi(positions: str, told: bool) -> None:
+def test_all_encodings_but_alibi_distinguish_directions(
+    positions: str, distinguishes: bool
+) -> None:
     model = random_model(positions)
     ids = torch.tensor([[3, 1, 4, 1, 5]])
-    where = coordinates_of_places([[0] * 5])
-    mirrored = model(ids.flip(1), where).flip(1)
-    assert same(mirrored, model(ids, where)) != told
+    coordinates = coordinates_of_places([[0] * 5])
+    mirrored = model(ids.flip(1), coordinates).flip(1)
+    assert same(mirrored, model(ids, coordinates)) != distinguishes
 
 
 # Labels -------------------------------------------------------------------------------------
 
 
 @each_format
-def test_an_encoder_is_asked_for_the_labels_at_the_targets(name: str) -> None:
+def test_the_labels_of_an_encoder_are_those_at_the_targets(name: str) -> None:
     rows = [(123, 45), (1, 2), (999, 1)]
     lines = written(name, rows)
     labels = teacher_forced(random_model(), lines).labels
     for number, row in enumerate(rows):
-        wanted = labels[number][labels[number] != IGNORED].tolist()
+        kept_labels = labels[number][labels[number] != IGNORED].tolist()
         answer = [int(digit) for digit in reversed(str(sum(row)))]
-        assert wanted == [*answer, EACH_FORMAT[name].end_id]
+        assert kept_labels == [*answer, EACH_FORMAT[name].end_id]
 
 
 @each_format
-def test_every_label_is_judged_by_the_logits_where_it_is_to_be_written(name: str) -> None:
+def test_every_label_is_compared_with_the_logits_at_its_own_position(name: str) -> None:
     model = random_model(num_layers=2)
     lines = written(name, [(123, 45), (1, 2)])
-    forced = teacher_forced(model, lines)
+    predictions = teacher_forced(model, lines)
     logits = model(lines.ids, coordinates_of(lines), path="dense")
     for row in range(2):
         columns = lines.target[row].nonzero()[:, 0]
-        judged = forced.labels[row] != IGNORED
-        assert same(forced.logits[row][judged], logits[row, columns])
+        judged = predictions.labels[row] != IGNORED
+        assert same(predictions.logits[row][judged], logits[row, columns])
 
 
 @each_format
-def test_the_labels_are_no_part_of_what_an_encoder_sees(name: str) -> None:
+def test_an_encoder_does_not_see_the_labels(name: str) -> None:
     """123+45 and 122+46 have one answer; 123+45 and 123+46 have two."""
     model = random_model()
     lines = written(name, [(123, 45), (123, 46)])
@@ -262,7 +264,7 @@ def test_lines_without_labels_are_refused_in_one_line() -> None:
 
 @each_format
 @pytest.mark.parametrize("positions", ["rope", "place-relative-soft", "t5", "abacus"])
-def test_an_encoder_learns_one_batch_by_heart(positions: str, name: str) -> None:
+def test_an_encoder_memorises_one_batch(positions: str, name: str) -> None:
     torch.manual_seed(0)
     config = ModelConfig(
         direction="both", width=32, num_heads=2, mlp_width=64, positions=POSITIONS[positions]
@@ -270,4 +272,4 @@ def test_an_encoder_learns_one_batch_by_heart(positions: str, name: str) -> None
     model = Transformer(config, len(EACH_FORMAT[name].vocabulary))
     lines = written(name, [(123, 45), (6, 78), (999, 1), (40, 50), (31, 415), (92, 653)])
     assert steps_to_learn(model, lines, loss_below=0.02, max_steps=300) is not None
-    assert teacher_forced(model.eval(), lines).right_tokens().all()
+    assert teacher_forced(model.eval(), lines).correct_tokens().all()

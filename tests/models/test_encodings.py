@@ -5,7 +5,7 @@ from torch import Tensor
 
 from abacist.errors import ProblemError
 from abacist.models.config import PositionScheme
-from abacist.models.coordinates import Coordinates, scheme_coordinates
+from abacist.models.coordinates import Coordinates, coordinates_by_scheme
 from abacist.models.encodings import LearnedEncoding, RelativeBias, difference_range
 
 # Places as in the line <start>21+43=64<end>.
@@ -24,9 +24,9 @@ def learned(coordinate: str = "place", **settings: object) -> LearnedEncoding:
 def rows_read(
     encoding: LearnedEncoding, coordinates: Coordinates, batch: int, seed: int | None
 ) -> Tensor:
-    """Which row of the table every token got, (G, T)."""
+    """The row of the table that each token reads, (G, T)."""
     generator = None if seed is None else torch.Generator().manual_seed(seed)
-    (values,) = scheme_coordinates((encoding.scheme,), coordinates, batch, generator).values
+    (values,) = coordinates_by_scheme((encoding.scheme,), coordinates, batch, generator).values
     return encoding(values).squeeze(-1).long()
 
 
@@ -62,7 +62,7 @@ def test_offset_of_a_sample_is_one_number_for_each_line() -> None:
 
 
 @pytest.mark.parametrize("offset", ["batch", "sample"])
-def test_offsets_move_coordinates_above_0_only(offset: str) -> None:
+def test_offsets_shift_coordinates_above_0_only(offset: str) -> None:
     encoding = learned(offset=offset, max_offset=100)
     for seed in range(20):
         rows = rows_read(encoding, coordinates_of_places([PLACES]), 3, seed)
@@ -70,21 +70,21 @@ def test_offsets_move_coordinates_above_0_only(offset: str) -> None:
 
 
 @pytest.mark.parametrize("offset", ["batch", "sample"])
-def test_offsets_reach_from_0_to_the_largest_and_no_further(offset: str) -> None:
+def test_offsets_range_from_0_to_the_largest(offset: str) -> None:
     encoding = learned(offset=offset, max_offset=3)
     rows = [rows_read(encoding, coordinates_of_places([[1]]), 8, seed) for seed in range(40)]
     assert torch.cat([row.flatten() for row in rows]).unique().tolist() == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("offset", ["batch", "sample"])
-def test_without_a_seed_nothing_is_moved(offset: str) -> None:
+def test_without_a_generator_no_coordinate_is_shifted(offset: str) -> None:
     rows = rows_read(
         learned(offset=offset, max_offset=100), coordinates_of_places([[1, 2]]), 3, None
     )
     assert rows.tolist() == [[1, 2]]
 
 
-def test_an_offset_that_moves_a_coordinate_off_the_table_is_refused() -> None:
+def test_an_offset_that_shifts_a_coordinate_beyond_the_table_is_refused() -> None:
     encoding = learned(num_positions=8, offset="batch", max_offset=6)
     places = coordinates_of_places([[1, 2, 3, 4, 5]])
     refused = 0
@@ -104,19 +104,19 @@ def test_a_line_beyond_the_table_is_refused_with_both_numbers(coordinate: str) -
     with pytest.raises(ProblemError) as caught:
         rows_read(encoding, coordinates_of_places([[0, 1, 2, 3, 4]]), 1, None)
     message = str(caught.value)
-    assert f"end at {coordinate} 3, the line reaches 4" in message
+    assert f"end at {coordinate} 3, but the line reaches 4" in message
     assert "--model.positions.0.num_positions" in message
     assert "\n" not in message
 
 
-def test_a_relative_encoding_tells_its_window_or_its_distances_apart() -> None:
+def test_a_relative_encoding_distinguishes_differences_of_its_window_or_distances() -> None:
     windowed = PositionScheme(encoding="relative", coordinate="place", window=(-1, 2))
     unbounded = PositionScheme(encoding="relative", coordinate="place", max_distance=5)
     assert difference_range(windowed) == (-1, 2)
     assert difference_range(unbounded) == (-5, 5)
 
 
-def test_relative_bias_looks_its_table_up_for_every_head() -> None:
+def test_relative_bias_reads_its_table_for_every_head() -> None:
     scheme = PositionScheme(encoding="relative", coordinate="place", window=(0, 1))
     bias = RelativeBias(scheme, num_heads=3)
     assert bias.table.shape == (3, 3)
@@ -126,19 +126,19 @@ def test_relative_bias_looks_its_table_up_for_every_head() -> None:
     assert torch.equal(bias(buckets), bias.table[buckets])
 
 
-def test_relative_bias_starts_without_a_preference() -> None:
+def test_relative_bias_starts_at_zero() -> None:
     scheme = PositionScheme(encoding="relative", coordinate="index")
     assert not RelativeBias(scheme, num_heads=2).table.any()
 
 
-def test_a_spread_sets_the_heads_of_a_relative_bias_apart() -> None:
+def test_an_init_std_makes_the_heads_of_a_relative_bias_differ() -> None:
     scheme = PositionScheme(encoding="relative", coordinate="index", init_std=2.0)
     table = RelativeBias(scheme, num_heads=200).table.detach()
     assert 1.9 < float(table.std()) < 2.1
     assert len(set(table[0].tolist())) == 200
 
 
-def test_a_spread_sets_what_learned_vectors_begin_with() -> None:
+def test_an_init_std_sets_the_scale_of_learned_vectors() -> None:
     for init_std, expected in ((0.0, 0.5), (1.0, 1.0)):
         torch.manual_seed(0)
         scheme = PositionScheme(

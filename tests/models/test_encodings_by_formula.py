@@ -15,11 +15,11 @@ from abacist.models.encodings import (
     AlibiBias,
     FireBias,
     LearnedEncoding,
-    QueryKeyPositions,
+    QueryKeyEncoding,
     RelativeBias,
     SinusoidalEncoding,
+    bias_input,
     buckets,
-    features,
     rotation,
 )
 
@@ -55,22 +55,22 @@ def test_tokens_without_a_coordinate_get_the_sinusoid_of_0() -> None:
 
 def test_sinusoids_of_a_model_in_float64_are_not_rounded_to_float32() -> None:
     model = random_model("sinusoidal")
-    where = model.place(coordinates_of_places([[7] * 5]))
+    coordinates = model.coordinates_by_scheme(coordinates_of_places([[7] * 5]))
     ids = torch.zeros(1, 5, dtype=torch.long)
-    added = model.embed(ids, where)[:, 0] - model.embedding.weight[0]
+    added = model.embed(ids, coordinates)[:, 0] - model.embedding.weight[0]
     close(added, [sinusoid(index, 12) for index in range(5)], tolerance=1e-12)
 
 
 # Rotary -------------------------------------------------------------------------------------
 
 
-def turned(x_TK: Tensor, *shares: tuple[PositionScheme, list[int]]) -> Tensor:
-    """One head's queries, (T, K), turned by schemes that share it."""
+def rotated_queries(x_TK: Tensor, *shares: tuple[PositionScheme, list[int]]) -> Tensor:
+    """One head's queries, (T, K), rotated by schemes that share the head."""
     width = x_TK.shape[1] // len(shares)
     rotations = [
         rotation(scheme, torch.tensor([values]), width, torch.float64) for scheme, values in shares
     ]
-    return QueryKeyPositions(None, rotations).apply(x_TK[:, None, None])[:, 0, 0]
+    return QueryKeyEncoding(None, rotations).apply(x_TK[:, None, None])[:, 0, 0]
 
 
 def rotary(base: float = 10_000.0, coordinate: str = "index") -> PositionScheme:
@@ -83,7 +83,7 @@ def random_vectors(count: int, width: int, seed: int = 0) -> Tensor:
 
 @pytest.mark.parametrize("base", [10_000.0, 10.0, 500_000.0])
 @pytest.mark.parametrize("width", [2, 4, 10, 16])
-def test_rotary_turns_number_i_with_number_i_plus_half_as_in_the_paper(
+def test_rotary_pairs_dimension_i_with_i_plus_half_by_the_formula_of_the_paper(
     width: int, base: float
 ) -> None:
     x = random_vectors(len(POSITIONS_TO_TRY), width)
@@ -91,7 +91,7 @@ def test_rotary_turns_number_i_with_number_i_plus_half_as_in_the_paper(
         rotated(row, position, base)
         for row, position in zip(x.tolist(), POSITIONS_TO_TRY, strict=True)
     ]
-    close(turned(x, (rotary(base), POSITIONS_TO_TRY)), expected, tolerance=1e-10)
+    close(rotated_queries(x, (rotary(base), POSITIONS_TO_TRY)), expected, tolerance=1e-10)
 
 
 @settings(deadline=None, max_examples=50)
@@ -108,43 +108,43 @@ def test_rotary_products_depend_only_on_the_difference(
 
     def product(query_position: int, key_position: int) -> float:
         scheme = rotary(base)
-        turned_query = turned(query, (scheme, [query_position]))[0]
-        return float(turned_query @ turned(key, (scheme, [key_position]))[0])
+        turned_query = rotated_queries(query, (scheme, [query_position]))[0]
+        return float(turned_query @ rotated_queries(key, (scheme, [key_position]))[0])
 
     assert product(first, second) == pytest.approx(product(first + shift, second + shift), abs=1e-9)
 
 
-def test_rotary_leaves_lengths_as_they_are() -> None:
+def test_rotary_preserves_lengths() -> None:
     x = random_vectors(8, 6)
-    close(turned(x, (rotary(), POSITIONS_TO_TRY)).norm(dim=1), x.norm(dim=1))
+    close(rotated_queries(x, (rotary(), POSITIONS_TO_TRY)).norm(dim=1), x.norm(dim=1))
 
 
 @pytest.mark.parametrize("value", [-2, -1, 0])
-def test_rotary_does_not_turn_tokens_without_a_coordinate(value: int) -> None:
+def test_rotary_does_not_rotate_tokens_without_a_coordinate(value: int) -> None:
     x = random_vectors(1, 6)
-    assert torch.equal(turned(x, (rotary(coordinate="place"), [value])), x)
+    assert torch.equal(rotated_queries(x, (rotary(coordinate="place"), [value])), x)
 
 
 def test_two_rotary_schemes_share_a_head() -> None:
     x = random_vectors(3, 8)
     index, place = [0, 1, 2], [5, -1, 7]
-    got = turned(x, (rotary(), index), (rotary(100.0, "place"), place))
+    actual = rotated_queries(x, (rotary(), index), (rotary(100.0, "place"), place))
     expected = [
         [*rotated(row[:4], i), *rotated(row[4:], max(p, 0), 100.0)]
         for row, i, p in zip(x.tolist(), index, place, strict=True)
     ]
-    close(got, expected)
+    close(actual, expected)
 
 
 # ALiBi --------------------------------------------------------------------------------------
 
 
 def alibi_biases(distances: list[int], num_heads: int, slope: float = 0.0) -> Tensor:
-    """(distance, head)"""
+    """Return ALiBi's biases of distances, (number of distances, H)."""
     scheme = PositionScheme(encoding="alibi", coordinate="index", slope=slope)
     query = torch.tensor([[[max(distances)]]])
     key = query - torch.tensor([[distances]])
-    return AlibiBias(scheme, num_heads).double()(features(scheme, query, key))[0, 0]
+    return AlibiBias(scheme, num_heads).double()(bias_input(scheme, query, key))[0, 0]
 
 
 @pytest.mark.parametrize(
@@ -172,18 +172,18 @@ def test_alibi_slopes_are_those_of_the_published_code(
 
 
 @pytest.mark.parametrize("num_heads", [1, 3, 4])
-def test_a_slope_of_ones_own_is_that_of_every_head(num_heads: int) -> None:
+def test_a_configured_slope_is_that_of_every_head(num_heads: int) -> None:
     biases = alibi_biases([0, 1, 5], num_heads, slope=0.25)
     assert biases.tolist() == [[0.0] * num_heads, [-0.25] * num_heads, [-1.25] * num_heads]
 
 
 @pytest.mark.parametrize("encoding", ["alibi", "fire"])
-def test_pairs_in_which_a_token_has_no_coordinate_are_at_distance_0(encoding: str) -> None:
+def test_pairs_in_which_a_token_has_no_coordinate_have_distance_0(encoding: str) -> None:
     scheme = PositionScheme(encoding=encoding, coordinate="place")
     query = torch.tensor([[[-1], [-2], [4], [0]]])
     key = torch.tensor([[[3, -2, -1]]])
-    found = features(scheme, query, key)
-    distance = found if encoding == "alibi" else found[..., 0]
+    actual = bias_input(scheme, query, key)
+    distance = actual if encoding == "alibi" else actual[..., 0]
     assert distance.tolist() == [[[0, 0, 0], [0, 0, 0], [1, 0, 0], [3, 0, 0]]]
 
 
@@ -208,37 +208,39 @@ def test_t5_buckets_of_a_decoder_are_those_of_the_published_code(
     num_buckets: int, max_distance: int
 ) -> None:
     differences = range(-2 * max_distance, 1)
-    got = buckets(t5(num_buckets, max_distance), torch.tensor(0), torch.tensor(differences), True)
-    assert got.tolist() == [t5_bucket(d, False, num_buckets, max_distance) for d in differences]
+    actual = buckets(
+        t5(num_buckets, max_distance), torch.tensor(0), torch.tensor(differences), True
+    )
+    assert actual.tolist() == [t5_bucket(d, False, num_buckets, max_distance) for d in differences]
 
 
 @each_t5_size
 @pytest.mark.parametrize(("coordinate", "causal"), [("index", False), ("place", True)])
-def test_t5_buckets_are_halved_where_keys_may_stand_on_either_side(
+def test_t5_buckets_are_halved_where_keys_can_be_on_either_side(
     num_buckets: int, max_distance: int, coordinate: str, causal: bool
 ) -> None:
     scheme, query = t5(num_buckets, max_distance, coordinate), 2 * max_distance
     keys = range(2 * query + 1)
-    got = buckets(scheme, torch.tensor(query), torch.tensor(keys), causal)
-    assert got.tolist() == [t5_bucket(k - query, True, num_buckets, max_distance) for k in keys]
+    actual = buckets(scheme, torch.tensor(query), torch.tensor(keys), causal)
+    assert actual.tolist() == [t5_bucket(k - query, True, num_buckets, max_distance) for k in keys]
 
 
 def test_t5_buckets_of_the_named_scheme_are_known_numbers() -> None:
-    """As T5's own function gives them for 32 buckets and a largest distance of 128."""
+    """The buckets of T5's own function for 32 buckets and a largest distance of 128."""
     (scheme,) = POSITIONS["t5"]
     behind = [0, 1, 15, 16, 18, 19, 20, 21, 31, 32, 63, 64, 112, 113, 128, 10_000]
-    got = buckets(scheme, torch.tensor(0), -torch.tensor(behind), True)
-    assert got.tolist() == [0, 1, 15, 16, 16, 17, 17, 18, 21, 21, 26, 26, 30, 31, 31, 31]
+    actual = buckets(scheme, torch.tensor(0), -torch.tensor(behind), True)
+    assert actual.tolist() == [0, 1, 15, 16, 16, 17, 17, 18, 21, 21, 26, 26, 30, 31, 31, 31]
     ahead = [1, 7, 8, 11, 12, 127, 128]
-    got = buckets(scheme, torch.tensor(0), torch.tensor(ahead), False)
-    assert got.tolist() == [17, 23, 24, 24, 25, 31, 31]
+    actual = buckets(scheme, torch.tensor(0), torch.tensor(ahead), False)
+    assert actual.tolist() == [17, 23, 24, 24, 25, 31, 31]
 
 
 def test_t5_buckets_leave_the_last_row_to_tokens_without_a_place() -> None:
     scheme = t5(16, 64, "place")
-    found = buckets(scheme, torch.tensor(100), torch.arange(201))
+    actual = buckets(scheme, torch.tensor(100), torch.arange(201))
     # Bucket 8 would be distance 0 ahead, which is bucket 0.
-    assert sorted(found.unique().tolist()) == [*range(8), *range(9, 16)]
+    assert sorted(actual.unique().tolist()) == [*range(8), *range(9, 16)]
     assert buckets(scheme, torch.tensor(-1), torch.tensor(3)).item() == 16
     assert len(RelativeBias(scheme, num_heads=1).table) == 17
 
@@ -264,16 +266,16 @@ def random_fire(num_heads: int, c: float, threshold: float) -> FireBias:
 def test_fire_is_the_formula_of_the_paper(c: float, threshold: float) -> None:
     module = random_fire(3, c, threshold)
     pairs = [(query - key, query) for query in (1, 3, 7, 40, 2_000) for key in (0, 1, query)]
-    got = module(torch.tensor(pairs))
+    actual = module(torch.tensor(pairs))
     hidden = (module.hidden.weight[:, 0].tolist(), module.hidden.bias.tolist())
     output = (module.output.weight.tolist(), module.output.bias.tolist())
     expected = [
         fire(distance, query, abs(c), abs(threshold), hidden, output) for distance, query in pairs
     ]
-    close(got, expected, tolerance=1e-10)
+    close(actual, expected, tolerance=1e-10)
 
 
-def test_fire_sees_distances_as_shares_of_the_query_s_own_position() -> None:
+def test_fire_takes_distances_relative_to_the_position_of_the_query() -> None:
     assert fire_input(0, 40, 2.0, 5.0) == 0.0
     assert fire_input(40, 40, 2.0, 5.0) == 1.0
     assert fire_input(3, 3, 2.0, 5.0) == math.log(7) / math.log(11)
@@ -299,7 +301,7 @@ def test_fire_starts_with_the_constants_of_the_paper() -> None:
         ({"window": (-2, 4), "max_distance": 1}, -2, 4),
     ],
 )
-def test_relative_biases_are_looked_up_by_the_clipped_difference(
+def test_relative_biases_are_rows_of_the_clipped_difference(
     settings: dict[str, object], low: int, high: int, coordinate: str
 ) -> None:
     scheme = PositionScheme(encoding="relative", coordinate=coordinate, **settings)
@@ -307,17 +309,17 @@ def test_relative_biases_are_looked_up_by_the_clipped_difference(
     with torch.no_grad():
         bias.table.copy_(torch.randn_like(bias.table))
     values = range(12)
-    got = bias(features(scheme, torch.tensor(values)[:, None], torch.tensor(values)[None]))
+    actual = bias(bias_input(scheme, torch.tensor(values)[:, None], torch.tensor(values)[None]))
     for query in values:
         for key in values:
-            assert torch.equal(got[query, key], bias.table[clipped(key - query, low, high)])
+            assert torch.equal(actual[query, key], bias.table[clipped(key - query, low, high)])
 
 
 def test_pairs_in_which_a_token_has_no_place_share_the_last_row() -> None:
     scheme = PositionScheme(encoding="relative", coordinate="place", window=(-1, 1))
     values = torch.tensor([-2, -1, 0, 1])
-    found = buckets(scheme, values[:, None], values[None])
-    assert found.tolist() == [[3, 3, 3, 3], [3, 3, 3, 3], [3, 3, 1, 2], [3, 3, 0, 1]]
+    actual = buckets(scheme, values[:, None], values[None])
+    assert actual.tolist() == [[3, 3, 3, 3], [3, 3, 3, 3], [3, 3, 1, 2], [3, 3, 0, 1]]
 
 
 def test_learned_vectors_are_rows_of_a_table() -> None:

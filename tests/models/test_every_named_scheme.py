@@ -1,4 +1,4 @@
-"""What holds for every name in `POSITIONS`."""
+"""Properties of every named set of position schemes in `POSITIONS`."""
 
 import pytest
 import torch
@@ -37,14 +37,14 @@ def seeded(seed: int) -> torch.Generator:
 
 
 @each_scheme
-def test_one_batch_is_learnt_by_heart(positions: str) -> None:
+def test_one_batch_is_memorised(positions: str) -> None:
     torch.manual_seed(0)
     config = ModelConfig(width=32, num_heads=2, mlp_width=64, positions=POSITIONS[positions])
     model = Transformer(config, V)
     lines = write(random_problems([(3, 2), (1, 1), (2, 3), (3, 3), (2, 2), (1, 3)]))
     assert steps_to_learn(model, lines, loss_below=0.05, max_steps=400) is not None
     with torch.no_grad():
-        assert teacher_forced(model.eval(), lines).right_tokens().float().mean() > 0.97
+        assert teacher_forced(model.eval(), lines).correct_tokens().float().mean() > 0.97
 
 
 RANDOMISED = [
@@ -53,12 +53,12 @@ RANDOMISED = [
 
 
 @pytest.mark.parametrize("positions", RANDOMISED)
-def test_one_batch_is_learnt_by_heart_under_random_coordinates(positions: str) -> None:
+def test_one_batch_is_memorised_under_random_coordinates(positions: str) -> None:
     torch.manual_seed(0)
     config = ModelConfig(width=32, num_heads=2, mlp_width=64, positions=POSITIONS[positions])
     model = Transformer(config, V)
     lines = write(random_problems([(3, 2), (1, 1), (2, 3)]))
-    steps = steps_to_learn(model, lines, loss_below=0.05, max_steps=600, seed=seeded(0))
+    steps = steps_to_learn(model, lines, loss_below=0.05, max_steps=600, generator=seeded(0))
     assert steps is not None
 
 
@@ -70,13 +70,13 @@ def test_one_batch_is_learnt_by_heart_under_random_coordinates(positions: str) -
 def test_a_token_changes_no_logit_before_it(positions: str, lengths: tuple[int, int]) -> None:
     model = random_model(positions, num_layers=2, recurrences=2, injection="add")
     lines = write(random_problems([lengths]))
-    where = coordinates_of(lines)
-    logits = model(lines.ids, where)
+    coordinates = coordinates_of(lines)
+    logits = model(lines.ids, coordinates)
     length = lines.ids.shape[1]
     for column in {1, length // 3, length // 2, length - 2, length - 1}:
         other = lines.ids.clone()
         other[:, column] = (other[:, column] + 1) % 10
-        changed = model(other, where)
+        changed = model(other, coordinates)
         assert same(changed[:, :column], logits[:, :column])
         assert not same(changed[:, column:], logits[:, column:])
 
@@ -88,15 +88,15 @@ def test_no_gradient_flows_back_from_a_logit_to_a_later_token(
 ) -> None:
     model = random_model(positions, num_layers=2)
     lines = write(random_problems([lengths]))
-    kept: list[Tensor] = []
+    outputs: list[Tensor] = []
     handle = model.dropout.register_forward_hook(
-        lambda module, given, out: (out.retain_grad(), kept.append(out))[0]
+        lambda module, inputs, out: (out.retain_grad(), outputs.append(out))[0]
     )
     logits = model(lines.ids, coordinates_of(lines))
     handle.remove()
     column = lines.ids.shape[1] // 2
     logits[0, column].sum().backward()
-    gradient = kept[0].grad
+    gradient = outputs[0].grad
     assert gradient is not None
     assert not gradient[column + 1 :].any()
     assert gradient[column].any()
@@ -132,7 +132,7 @@ def moved(shift: int) -> Coordinates:
 
 @pytest.mark.parametrize("schemes", ONLY_DIFFERENCES.values(), ids=ONLY_DIFFERENCES.keys())
 @pytest.mark.parametrize("direction", ["causal", "both"])
-def test_logits_stay_when_all_coordinates_shift(
+def test_logits_do_not_change_when_all_coordinates_shift(
     schemes: tuple[PositionScheme, ...], direction: str
 ) -> None:
     model = random_model(schemes, num_layers=2, head_width=4, direction=direction)
@@ -151,7 +151,7 @@ def test_logits_change_when_absolute_coordinates_shift(positions: str) -> None:
     assert not same(model(IDS, moved(9), path="dense"), model(IDS, HERE, path="dense"))
 
 
-def test_fire_below_its_threshold_tells_only_differences() -> None:
+def test_fire_below_its_threshold_depends_on_differences_only() -> None:
     model = random_model("fire")
     logits = model(IDS, HERE, path="dense")
     assert same(model(IDS, moved(100), path="dense"), logits)
@@ -165,12 +165,12 @@ def test_fire_below_its_threshold_tells_only_differences() -> None:
 def test_a_batch_through_the_fast_path_equals_one_pair_at_a_time(positions: str) -> None:
     model = random_model(positions, num_layers=2)
     lines = write(random_problems([(2, 3), (1, 1)]))
-    forced = teacher_forced(model, lines)
+    predictions = teacher_forced(model, lines)
     before = lines[:, :-1]
     expected = reference_logits(model, before.ids, coordinates_of(before))
-    judged = forced.labels != IGNORED
-    expected = expected[:, -forced.logits.shape[1] :][judged]
-    torch.testing.assert_close(forced.logits[judged], expected, rtol=1e-9, atol=1e-9)
+    judged = predictions.labels != IGNORED
+    expected = expected[:, -predictions.logits.shape[1] :][judged]
+    torch.testing.assert_close(predictions.logits[judged], expected, rtol=1e-9, atol=1e-9)
 
 
 WINDOWED: dict[str, tuple[PositionScheme, ...]] = {
@@ -215,7 +215,7 @@ def test_the_windowed_path_equals_the_dense_one_under_random_shared_coordinates(
     model = random_model(schemes, num_layers=2)
     lines = write(random_problems([(6, 4)] * 5))
     dense, windowed = (
-        teacher_forced(model, lines, equal_lengths=True, seed=seeded(0), path=path)
+        teacher_forced(model, lines, equal_lengths=True, generator=seeded(0), path=path)
         for path in ("dense", "windowed")
     )
     judged = dense.labels != IGNORED
@@ -227,5 +227,5 @@ def test_logits_on_either_side_of_64_tokens_come_from_one_function(positions: st
     model = random_model(positions, num_layers=2)
     for text in ("<start>21+43=64", "<start>" + "21" * 15 + "+" + "43" * 15 + "=64"):
         ids = ids_of(text)
-        where = coordinates_of(FORMAT.annotate(ids))
-        assert same(model(ids, where), model(ids, where, path="dense"))
+        coordinates = coordinates_of(FORMAT.annotate(ids))
+        assert same(model(ids, coordinates), model(ids, coordinates, path="dense"))

@@ -1,4 +1,4 @@
-"""The fused kernel gives what the plain path gives; on a GPU its gradients too."""
+"""The fused kernel equals the dense path; on a GPU its gradients do so as well."""
 
 import pytest
 import torch
@@ -42,8 +42,8 @@ def test_fused_gradients_equal_dense_ones_on_a_gpu(positions: str) -> None:
         model = random_model(
             EXTRA.get(positions, positions), width=64, mlp_width=64, dtype=torch.float32
         ).to("cuda")
-        forced = teacher_forced(model, write(random_problems(RAGGED)), path=path)
-        margins = forced.margins()
+        predictions = teacher_forced(model, write(random_problems(RAGGED)), path=path)
+        margins = predictions.margins()
         margins[margins.isfinite()].sum().backward()
         gradients.append([parameter.grad for parameter in model.parameters()])
     for fused, dense in zip(*gradients, strict=True):

@@ -1,4 +1,4 @@
-"""Looped models: the same layers run again and again."""
+"""Looped models: the same layers run several times."""
 
 from collections.abc import Callable
 
@@ -80,7 +80,7 @@ def test_the_tail_of_a_looped_model_equals_that_of_the_unrolled_one(path: Path) 
 
 
 @pytest.mark.parametrize("recurrences", [1, 2, 5])
-def test_a_model_can_be_run_another_number_of_times_than_it_was_trained_with(
+def test_a_model_can_run_with_more_or_fewer_recurrences_than_configured(
     recurrences: int,
 ) -> None:
     looped = random_model(num_layers=2, recurrences=3)
@@ -89,7 +89,7 @@ def test_a_model_can_be_run_another_number_of_times_than_it_was_trained_with(
 
 @each_injection
 @pytest.mark.parametrize("recurrences", [1, 4])
-def test_the_input_is_injected_in_every_recurrence_however_many_there_are(
+def test_the_input_is_injected_in_every_recurrence_for_any_number_of_them(
     injection: str, recurrences: int
 ) -> None:
     model = random_model("fire", recurrences=2, injection=injection)
@@ -98,7 +98,7 @@ def test_the_input_is_injected_in_every_recurrence_however_many_there_are(
     assert not torch.allclose(model(LINE, WHERE), expected)
 
 
-def test_one_recurrence_is_no_loop() -> None:
+def test_one_recurrence_equals_a_model_without_loop() -> None:
     once, looped = random_model(num_layers=2), random_model(num_layers=2, recurrences=1)
     assert torch.equal(once(LINE, WHERE), looped(LINE, WHERE))
     assert torch.equal(once(LINE, WHERE), once(LINE, WHERE, recurrences=1))
@@ -130,28 +130,28 @@ def test_fewer_than_one_recurrence_is_refused(recurrences: int) -> None:
     assert str(caught.value) == f"recurrences must be 1 or more, got {recurrences}."
 
 
-def test_teacher_forcing_hands_recurrences_on() -> None:
+def test_teacher_forcing_passes_recurrences_to_the_model() -> None:
     model = random_model(recurrences=2, injection="add")
     lines = write(random_problems([(3, 2), (1, 4)]))
-    forced = teacher_forced(model, lines, recurrences=4)
+    predictions = teacher_forced(model, lines, recurrences=4)
     expected = reference_logits(model, lines.ids[:, :-1], coordinates_of(lines[:, :-1]), 4)
-    predicting = forced.labels != IGNORED
-    tail = expected[:, -forced.logits.shape[1] :]
-    same(forced.logits[predicting], tail[predicting])
+    predicting = predictions.labels != IGNORED
+    tail = expected[:, -predictions.logits.shape[1] :]
+    same(predictions.logits[predicting], tail[predicting])
 
 
 # Recurrences without gradient ---------------------------------------------------------------
 
 
 def gradients(model: Transformer, run: Callable[[], Tensor]) -> dict[str, Tensor]:
-    """Of a fixed weighted sum of the logits; 0 where nothing arrives."""
+    """Gradients of a fixed weighted sum of the logits; 0 where none arrives."""
     logits = run()
     weights = torch.linspace(-1, 1, logits.numel(), dtype=logits.dtype).view_as(logits)
     names, parameters = zip(*model.named_parameters(), strict=True)
-    found = torch.autograd.grad((logits * weights).sum(), parameters, allow_unused=True)
+    parts = torch.autograd.grad((logits * weights).sum(), parameters, allow_unused=True)
     return {
         name: torch.zeros_like(parameter) if gradient is None else gradient
-        for name, parameter, gradient in zip(names, parameters, found, strict=True)
+        for name, parameter, gradient in zip(names, parameters, parts, strict=True)
     }
 
 
@@ -159,23 +159,23 @@ def gradients(model: Transformer, run: Callable[[], Tensor]) -> dict[str, Tensor
 @pytest.mark.parametrize("detached", [0, 1, 2])
 def test_detached_recurrences_change_no_logit(injection: str, detached: int) -> None:
     model = random_model(recurrences=3, injection=injection)
-    same(model(LINE, WHERE, detached=detached), model(LINE, WHERE))
+    same(model(LINE, WHERE, num_detached=detached), model(LINE, WHERE))
 
 
 def test_detached_recurrences_give_no_gradient_to_the_layers_unrolled() -> None:
     looped = random_model("t5", num_layers=2, recurrences=5)
     copies = unrolled(looped, 5)
-    copies.blocks[2 * 2 - 1].register_forward_hook(lambda block, given, out: out.detach())
-    got = gradients(looped, lambda: looped(LINE, WHERE, detached=2))
+    copies.blocks[2 * 2 - 1].register_forward_hook(lambda block, inputs, out: out.detach())
+    actual = gradients(looped, lambda: looped(LINE, WHERE, num_detached=2))
     apart = gradients(copies, lambda: copies(LINE, WHERE))
-    for name in got:
+    for name in actual:
         expected = apart[name]
         if name.startswith("blocks."):
             _, layer, rest = name.split(".", 2)
             expected = sum(apart[f"blocks.{number}.{rest}"] for number in range(int(layer), 10, 2))
-        same(got[name], expected)
-    assert not got["embedding.weight"].any()
-    assert got["blocks.0.attention.query.weight"].any()
+        same(actual[name], expected)
+    assert not actual["embedding.weight"].any()
+    assert actual["blocks.0.attention.query.weight"].any()
 
 
 @pytest.mark.parametrize(
@@ -187,33 +187,33 @@ def test_the_gradient_is_that_of_starting_from_the_detached_state(
     monkeypatch: pytest.MonkeyPatch, injection: str, initial_state: str, detached: int
 ) -> None:
     model = random_model(recurrences=3, injection=injection, initial_state=initial_state)
-    got = gradients(model, lambda: model(LINE, WHERE, detached=detached))
-    begin_recurrence, round_number = model.begin_recurrence, 0
+    actual = gradients(model, lambda: model(LINE, WHERE, num_detached=detached))
+    begin_recurrence, recurrence = model.begin_recurrence, 0
 
-    def begin_round_from_detached(state: Tensor, embedded: Tensor) -> tuple[Tensor, Tensor | None]:
-        nonlocal round_number
-        round_number += 1
-        return begin_recurrence(state.detach() if round_number == detached + 1 else state, embedded)
+    def begin_recurrence_detached(state: Tensor, embedded: Tensor) -> tuple[Tensor, Tensor | None]:
+        nonlocal recurrence
+        recurrence += 1
+        return begin_recurrence(state.detach() if recurrence == detached + 1 else state, embedded)
 
-    monkeypatch.setattr(model, "begin_recurrence", begin_round_from_detached)
+    monkeypatch.setattr(model, "begin_recurrence", begin_recurrence_detached)
     expected = gradients(model, lambda: model(LINE, WHERE))
-    for name in got:
-        same(got[name], expected[name])
+    for name in actual:
+        same(actual[name], expected[name])
     # The embedded input is injected again, and learns by that.
-    assert bool(got["embedding.weight"].any()) == (injection != "none")
+    assert bool(actual["embedding.weight"].any()) == (injection != "none")
 
 
 def test_with_all_recurrences_detached_only_the_head_learns() -> None:
     model = random_model(recurrences=2, injection="add")
-    got = gradients(model, lambda: model(LINE, WHERE, detached=2))
-    learning = {name.split(".")[0] for name, gradient in got.items() if gradient.any()}
+    actual = gradients(model, lambda: model(LINE, WHERE, num_detached=2))
+    learning = {name.split(".")[0] for name, gradient in actual.items() if gradient.any()}
     assert learning == {"final_norm", "head"}
 
 
-def test_nothing_has_a_gradient_where_none_is_asked_for() -> None:
+def test_detaching_does_not_enable_gradients_under_no_grad() -> None:
     model = random_model(recurrences=2)
     with torch.no_grad():
-        assert not model(LINE, WHERE, detached=1).requires_grad
+        assert not model(LINE, WHERE, num_detached=1).requires_grad
 
 
 # Initial states -----------------------------------------------------------------------------
@@ -224,13 +224,15 @@ def noisy(injection: str = "add", recurrences: int = 2) -> Transformer:
 
 
 @pytest.mark.parametrize("injection", INJECTIONS[1:])
-def test_without_a_seed_a_model_that_starts_from_noise_starts_from_zeros(injection: str) -> None:
+def test_without_a_generator_a_model_that_starts_from_noise_starts_from_zeros(
+    injection: str,
+) -> None:
     model = noisy(injection)
     zeros = torch.zeros(LINE.shape[1], 1, model.config.width, dtype=torch.float64)
     same(model(LINE, WHERE), reference_logits(model, LINE, WHERE, initial=zeros))
 
 
-def test_with_a_seed_noise_decides_the_logits_and_is_repeatable() -> None:
+def test_with_a_generator_noise_changes_the_logits_and_is_repeatable() -> None:
     model = noisy()
     first, again, other = (
         model(LINE, WHERE, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
@@ -240,7 +242,7 @@ def test_with_a_seed_noise_decides_the_logits_and_is_repeatable() -> None:
     assert not torch.allclose(first, model(LINE, WHERE))
 
 
-def test_noise_is_small_and_another_for_every_number() -> None:
+def test_noise_is_small_and_differs_between_numbers() -> None:
     model = noisy()
     embedded = torch.ones(40, 20, model.config.width, dtype=torch.float64)
     state = model.initial_state(embedded, torch.Generator().manual_seed(0))
@@ -250,7 +252,7 @@ def test_noise_is_small_and_another_for_every_number() -> None:
     assert len(state.unique()) == state.numel()
 
 
-def test_a_seed_changes_nothing_for_a_model_that_starts_from_its_input() -> None:
+def test_a_generator_changes_nothing_for_a_model_that_starts_from_its_input() -> None:
     model = random_model(recurrences=2, injection="add")
     seeded = model(LINE, WHERE, generator=torch.Generator().manual_seed(0))
     assert torch.equal(seeded, model(LINE, WHERE))

@@ -170,7 +170,7 @@ def assert_is_reference(
 
 
 def written_out() -> tuple[Tensor, Coordinates]:
-    """Two lines with all four coordinates, the second one shorter, in no format of this package."""
+    """Two lines with all four coordinates, the second one shorter, which no format of this package writes."""
     index = [[*range(9)], [*range(7), -1, -1]]
     place = [[-2, 1, 2, 3, -1, 0, 1, 2, 1], [-2, 1, -1, 2, 1, -2, 3, -1, -1]]
     row = [[-2, 1, 1, 1, -1, 2, 2, 2, 3], [0, 1, 1, 2, 3, 3, -1, -1, -1]]
@@ -221,7 +221,7 @@ def test_the_tail_of_a_pass_is_that_of_the_formulas(name: str, first: int) -> No
 
 
 @pytest.mark.parametrize("positions", ["place-relative", "abacus-fire", "rope"])
-def test_lines_that_share_their_coordinates_are_told_them_each(positions: str) -> None:
+def test_shared_coordinates_equal_those_of_each_line(positions: str) -> None:
     lines = write(random_problems([(2, 3)] * 3))[:, :-1]
     shared = coordinates_of(lines, equal_lengths=True)
     assert len(shared.place) == 1

@@ -66,7 +66,7 @@ def test_the_width_suggested_is_accepted(width: int, num_heads: int) -> None:
     ModelConfig(width=int(suggested[1]), num_heads=num_heads)
 
 
-def test_a_head_is_as_wide_as_its_share_of_the_width_unless_told_otherwise() -> None:
+def test_the_width_of_a_head_is_its_share_of_the_width_unless_configured() -> None:
     assert ModelConfig(width=32, num_heads=4).width_of_head == 8
     assert ModelConfig(width=30, num_heads=4, head_width=5).width_of_head == 5
 

@@ -1,4 +1,4 @@
-"""Every refusal of a model's settings: one line that names the value and what to type instead."""
+"""Every error about a model's settings: one line that names the value and what to type instead."""
 
 import re
 from collections.abc import Callable
@@ -201,19 +201,19 @@ def refusal(make: Callable[[], object]) -> str:
 
 
 def remedies(message: str, prefix: str) -> dict[str, str]:
-    """What a message says to type, by setting."""
+    """The values that a message says to type, by setting."""
     return dict(re.findall(rf"--{re.escape(prefix)}(\w+) (\S+?)[.,]?(?= |$)", message))
 
 
 def value_of(text: str, present: object) -> Any:
-    """A value as the command line would read it for such a setting."""
+    """The value of a setting as the command line reads it."""
     if isinstance(present, tuple):
         return tuple(int(number) for number in text.split(","))
     return text if isinstance(present, str) else type(present)(float(text))
 
 
 def follow(make: Callable[..., object], settings: dict[str, object], prefix: str) -> None:
-    """Do what refusals say until nothing is refused, three times at most."""
+    """Apply what errors say to type until there is none, at most three times."""
     for _ in range(3):
         try:
             make(**settings)
@@ -242,7 +242,7 @@ def test_settings_of_a_position_scheme_that_do_not_go_together_are_refused(
 
 
 @pytest.mark.parametrize(("settings", "complaint", "remedy"), MODEL_REFUSALS)
-def test_settings_of_a_model_that_cannot_be_are_refused(
+def test_impossible_settings_of_a_model_are_refused(
     settings: dict[str, object], complaint: str, remedy: str
 ) -> None:
     assert refusal(lambda: ModelConfig(**settings)) == f"{complaint}. Try --model.{remedy}."
@@ -251,7 +251,7 @@ def test_settings_of_a_model_that_cannot_be_are_refused(
 @pytest.mark.parametrize(
     "settings", [settings for settings, *_ in POSITION_REFUSALS + POSITION_CONFLICTS]
 )
-def test_doing_what_refusals_of_a_position_scheme_say_ends_in_one_that_is_accepted(
+def test_applying_what_errors_of_a_position_scheme_say_gives_valid_settings(
     settings: dict[str, object],
 ) -> None:
     follow(PositionScheme, settings, "model.positions.0.")
@@ -269,20 +269,20 @@ def test_doing_what_refusals_of_a_position_scheme_say_ends_in_one_that_is_accept
         pytest.param(relative(num_buckets=300_000), id="a great many buckets"),
     ],
 )
-def test_refusals_of_a_position_scheme_do_not_lead_in_circles(
+def test_errors_of_a_position_scheme_do_not_lead_in_circles(
     settings: dict[str, object],
 ) -> None:
     follow(PositionScheme, settings, "model.positions.0.")
 
 
 @pytest.mark.parametrize("settings", [settings for settings, *_ in MODEL_REFUSALS])
-def test_doing_what_refusals_of_a_model_say_ends_in_one_that_is_accepted(
+def test_applying_what_errors_of_a_model_say_gives_valid_settings(
     settings: dict[str, object],
 ) -> None:
     follow(ModelConfig, settings, "model.")
 
 
-def test_a_refusal_names_the_number_of_the_scheme_that_is_wrong() -> None:
+def test_an_error_names_the_number_of_the_wrong_scheme() -> None:
     recipe = override(recipes.find("add"), {"model.positions": "abacus-fire"})
     message = refusal(lambda: override(recipe, {"model.positions.1.window": "1,2"}))
     assert "--model.positions.1.window 0,1" in message
@@ -290,7 +290,7 @@ def test_a_refusal_names_the_number_of_the_scheme_that_is_wrong() -> None:
 
 @pytest.mark.parametrize("direction", ["causal", "both"])
 @pytest.mark.parametrize("positions", POSITIONS)
-def test_what_is_not_listed_here_is_accepted(positions: str, direction: str) -> None:
+def test_all_other_combinations_are_accepted(positions: str, direction: str) -> None:
     ModelConfig(positions=POSITIONS[positions], direction=direction)
 
 
@@ -379,7 +379,7 @@ def test_a_model_that_does_not_go_with_its_format_or_training_is_refused(
 
 
 @each_recipe
-def test_each_thing_that_the_refusal_says_to_type_is_accepted(
+def test_each_value_that_the_error_says_to_type_is_accepted(
     settings: dict[str, object], complaint: str, remedy: str
 ) -> None:
     for alternative in remedy.split(", or "):
@@ -388,7 +388,7 @@ def test_each_thing_that_the_refusal_says_to_type_is_accepted(
 
 
 @each_recipe
-def test_it_is_refused_before_a_directory_is_made(
+def test_the_error_comes_before_a_directory_is_made(
     tmp_path: Path, settings: dict[str, object], complaint: str, remedy: str
 ) -> None:
     path = tmp_path / "run"
@@ -396,10 +396,10 @@ def test_it_is_refused_before_a_directory_is_made(
     assert not path.exists()
 
 
-def test_a_model_given_tokens_without_its_coordinate_refuses_them() -> None:
+def test_tokens_without_the_coordinate_of_a_scheme_are_refused() -> None:
     model = random_model((PositionScheme(encoding="learned", coordinate="row"),))
     ids = ids_of("<start>21+43=64<end>")
-    where = coordinates_of_places([[0] * ids.shape[1]])
-    assert refusal(lambda: model(ids, where)) == (
+    coordinates = coordinates_of_places([[0] * ids.shape[1]])
+    assert refusal(lambda: model(ids, coordinates)) == (
         "this format gives tokens no row. Try --model.positions.0.coordinate place."
     )

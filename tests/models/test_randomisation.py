@@ -9,7 +9,7 @@ from torch import Tensor
 
 from abacist.errors import ConfigurationError
 from abacist.models.config import POSITIONS, PositionScheme
-from abacist.models.coordinates import Coordinates, scheme_coordinates
+from abacist.models.coordinates import Coordinates, coordinates_by_scheme
 from abacist.models.teacher_forcing import coordinates_of
 
 # Places as in the lines <start>21+43=64<end> and <start>1+432=334<end>.
@@ -25,14 +25,14 @@ def subset_scheme(
 def drawn(
     scheme: PositionScheme, coordinates: Coordinates, seed: int | None = 0, batch: int = 2
 ) -> Tensor:
-    """What the scheme sees of these coordinates."""
+    """The coordinates that the scheme encodes."""
     generator = None if seed is None else torch.Generator().manual_seed(seed)
-    (values,) = scheme_coordinates((scheme,), coordinates, batch, generator).values
+    (values,) = coordinates_by_scheme((scheme,), coordinates, batch, generator).values
     return values
 
 
 def renumbering(before: Tensor, after: Tensor) -> dict[int, int]:
-    """Which number each coordinate became, which must be one and the same wherever it stands."""
+    """The number that each coordinate was mapped to, which must be the same for all its tokens."""
     pairs = set(zip(before.flatten().tolist(), after.flatten().tolist(), strict=True))
     mapping = dict(sorted(pairs))
     assert len(mapping) == len(pairs)
@@ -102,7 +102,7 @@ def test_places_below_1_are_not_renumbered() -> None:
         assert after[1, [0, 2, 6]].tolist() == [-2, -1, 0]
 
 
-def test_index_0_is_a_position_like_others() -> None:
+def test_index_0_is_a_position_like_any_other() -> None:
     coordinates = coordinates_of_places(PLACES)
     first = {
         drawn(subset_scheme(100, "index"), coordinates, seed)[0, 0].item() for seed in range(60)
@@ -111,17 +111,17 @@ def test_index_0_is_a_position_like_others() -> None:
     assert len(first) > 5
 
 
-def test_every_number_of_the_range_is_drawn_at_times() -> None:
+def test_every_number_of_the_range_is_drawn_sometimes() -> None:
     coordinates = coordinates_of_places([[1, 2, 3]])
-    found = [drawn(subset_scheme(7), coordinates, seed, 1).flatten() for seed in range(80)]
-    assert torch.cat(found).unique().tolist() == [1, 2, 3, 4, 5, 6, 7]
+    draws = [drawn(subset_scheme(7), coordinates, seed, 1).flatten() for seed in range(80)]
+    assert torch.cat(draws).unique().tolist() == [1, 2, 3, 4, 5, 6, 7]
 
 
 @pytest.mark.parametrize(
     ("coordinate", "count", "expected"),
     [("index", 10, list(range(10))), ("place", 3, PLACES[0])],
 )
-def test_a_range_that_is_just_large_enough_leaves_coordinates_alone(
+def test_a_range_that_is_just_large_enough_changes_no_coordinate(
     coordinate: str, count: int, expected: list[int]
 ) -> None:
     after = drawn(subset_scheme(count, coordinate), coordinates_of_places(PLACES[:1]), 5)
@@ -141,7 +141,7 @@ def test_a_line_longer_than_the_range_is_refused_with_both_numbers(
     )
 
 
-def test_lines_without_any_place_above_0_are_left_alone() -> None:
+def test_lines_without_any_place_above_0_do_not_change() -> None:
     places = [[-2, -1, 0]]
     assert drawn(subset_scheme(8), coordinates_of_places(places), batch=1).tolist() == places
 
@@ -166,10 +166,12 @@ def test_rows_and_steps_are_renumbered_like_places(coordinate: str) -> None:
     assert after[0, 1:4].tolist() != [1, 2, 3]
 
 
-def test_schemes_are_randomised_each_on_its_own() -> None:
+def test_schemes_are_randomised_independently() -> None:
     schemes = (subset_scheme(1_000, "index"), subset_scheme(1_000, "index"))
     generator = torch.Generator().manual_seed(0)
-    first, second = scheme_coordinates(schemes, coordinates_of_places(PLACES), 2, generator).values
+    first, second = coordinates_by_scheme(
+        schemes, coordinates_of_places(PLACES), 2, generator
+    ).values
     assert not torch.equal(first, second)
 
 
@@ -191,24 +193,26 @@ IDS = ids_of("<start>21+43=64<end>")
 
 
 @each_randomised
-def test_without_a_seed_coordinates_are_left_alone(schemes: tuple[PositionScheme, ...]) -> None:
+def test_without_a_generator_coordinates_do_not_change(schemes: tuple[PositionScheme, ...]) -> None:
     coordinates = coordinates_of_places(PLACES)
-    values = scheme_coordinates(schemes, coordinates).values
+    values = coordinates_by_scheme(schemes, coordinates).values
     for scheme, seen in zip(schemes, values, strict=True):
         assert torch.equal(seen, coordinates.of(scheme.coordinate))
 
 
 @each_randomised
-def test_logits_with_a_seed_are_those_of_the_coordinates_drawn(
+def test_logits_with_a_generator_are_those_of_the_drawn_coordinates(
     schemes: tuple[PositionScheme, ...],
 ) -> None:
     model = random_model(schemes)
-    here = coordinates_of_places(PLACES[:1])
-    (values,) = scheme_coordinates(schemes, here, 1, torch.Generator().manual_seed(3)).values
-    moved = {"index": here.index, "place": here.place, schemes[0].coordinate: values}
-    seeded = model(IDS, here, generator=torch.Generator().manual_seed(3))
+    coordinates = coordinates_of_places(PLACES[:1])
+    (values,) = coordinates_by_scheme(
+        schemes, coordinates, 1, torch.Generator().manual_seed(3)
+    ).values
+    moved = {"index": coordinates.index, "place": coordinates.place, schemes[0].coordinate: values}
+    seeded = model(IDS, coordinates, generator=torch.Generator().manual_seed(3))
     assert torch.equal(seeded, model(IDS, Coordinates(**moved)))
-    assert not torch.allclose(seeded, model(IDS, here))
+    assert not torch.allclose(seeded, model(IDS, coordinates))
 
 
 @each_randomised
@@ -216,7 +220,7 @@ def test_the_same_seed_draws_the_same_coordinates(schemes: tuple[PositionScheme,
     def values(seed: int) -> list[int]:
         generator = torch.Generator().manual_seed(seed)
         return (
-            scheme_coordinates(schemes, coordinates_of_places(PLACES), 2, generator)
+            coordinates_by_scheme(schemes, coordinates_of_places(PLACES), 2, generator)
             .values[0]
             .tolist()
         )
@@ -230,7 +234,7 @@ def test_the_same_seed_draws_the_same_coordinates(schemes: tuple[PositionScheme,
 
 @settings(deadline=None, max_examples=50)
 @given(places=PLACED_LINES, max_offset=st.integers(1, 20), seed=st.integers(0, 1_000))
-def test_an_offset_adds_one_number_a_line_to_coordinates_above_0(
+def test_an_offset_adds_one_number_per_line_to_coordinates_above_0(
     places: list[list[int]], max_offset: int, seed: int
 ) -> None:
     coordinates = coordinates_of_places(places)
@@ -242,20 +246,20 @@ def test_an_offset_adds_one_number_a_line_to_coordinates_above_0(
         above = coordinates.place > 0
         assert not shift[~above].any()
         offsets = [line[moved].unique().tolist() for line, moved in zip(shift, above, strict=True)]
-        assert all(len(found) <= 1 for found in offsets)
-        assert all(0 <= found[0] <= max_offset for found in offsets if found)
+        assert all(len(distinct) <= 1 for distinct in offsets)
+        assert all(0 <= distinct[0] <= max_offset for distinct in offsets if distinct)
         if kind == "batch":
-            assert len({found[0] for found in offsets if found}) <= 1
+            assert len({distinct[0] for distinct in offsets if distinct}) <= 1
 
 
-def test_offsets_of_samples_make_a_row_of_coordinates_for_every_line() -> None:
+def test_offsets_per_line_give_every_line_coordinates_of_its_own() -> None:
     scheme = PositionScheme(encoding="learned", coordinate="place", offset="sample", max_offset=100)
     after = drawn(scheme, coordinates_of_places(PLACES[:1]), batch=12)
     assert after.shape == (12, 10)
     assert len(after[:, 1].unique()) > 6
 
 
-def test_an_index_with_an_offset_leaves_index_0_where_it_is() -> None:
+def test_an_index_with_an_offset_does_not_shift_index_0() -> None:
     scheme = PositionScheme(encoding="learned", coordinate="index", offset="batch", max_offset=100)
     after = drawn(scheme, coordinates_of_places(PLACES), seed=1)
     assert (after[:, 0] == 0).all()

@@ -11,7 +11,7 @@ def sampling(seed: int = 0, **settings: float) -> Sampling:
     return Sampling(torch.Generator().manual_seed(seed), **settings)
 
 
-def written(chosen: Sampling | None) -> list[list[int]]:
+def written(sampler: Sampling | None) -> list[list[int]]:
     prompt = FORMAT.prompt(random_problems([(3, 4)] * 6))
     generated = generate(
         random_model(),
@@ -20,12 +20,12 @@ def written(chosen: Sampling | None) -> list[list[int]]:
         max_new_tokens=6,
         end_id=FORMAT.end_id,
         coordinates_of=lambda ids: coordinates_of(FORMAT.annotate(ids)),
-        sampling=chosen,
+        sampling=sampler,
     )
     return generated.ids.tolist()
 
 
-def test_drawing_among_the_likeliest_one_is_greedy() -> None:
+def test_drawing_among_the_one_likeliest_token_is_greedy() -> None:
     assert written(sampling(top_k=1)) == written(None)
 
 
@@ -33,7 +33,7 @@ def test_a_very_low_temperature_is_greedy() -> None:
     assert written(sampling(temperature=1e-6)) == written(None)
 
 
-def test_a_seed_repeats_what_was_drawn_and_another_differs() -> None:
+def test_a_seed_repeats_the_drawn_tokens_and_another_seed_does_not() -> None:
     first, again, other = (written(sampling(seed, temperature=2.0)) for seed in (1, 1, 2))
     assert first == again
     assert first != other
@@ -52,6 +52,6 @@ def test_no_token_below_the_likeliest_k_is_drawn() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"temperature": 0.0}, {"temperature": -1.0}, {"top_k": 0}])
-def test_settings_without_a_meaning_are_refused(settings: dict[str, float]) -> None:
+def test_meaningless_settings_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(ConfigurationError, match="must be"):
         sampling(**settings)

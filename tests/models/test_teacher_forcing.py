@@ -6,7 +6,7 @@ from small_models import FORMAT, SCHEME_NAMES, TASK, random_model, random_proble
 
 from abacist.formats.annotated import Field
 from abacist.models.decoding import generate
-from abacist.models.teacher_forcing import IGNORED, Forced, coordinates_of, teacher_forced
+from abacist.models.teacher_forcing import IGNORED, Predictions, coordinates_of, teacher_forced
 from abacist.models.transformer import Transformer
 from abacist.tasks.problems import Problems
 
@@ -23,18 +23,20 @@ def written_rightly(model: Transformer, problems: Problems) -> list[bool]:
         coordinates_of=lambda ids: coordinates_of(FORMAT.annotate(ids)),
     )
     return [
-        torch.equal(got[:length], right[:length])
-        for got, right, length in zip(generated.ids, lines.ids, lines.lengths, strict=True)
+        torch.equal(written[:length], right[:length])
+        for written, right, length in zip(generated.ids, lines.ids, lines.lengths, strict=True)
     ]
 
 
 @torch.no_grad()
 def judged_right(model: Transformer, problems: Problems) -> list[bool]:
-    verdicts: list[bool] = teacher_forced(model, write(problems)).right_tokens().all(dim=1).tolist()
+    verdicts: list[bool] = (
+        teacher_forced(model, write(problems)).correct_tokens().all(dim=1).tolist()
+    )
     return verdicts
 
 
-def test_one_pass_judges_as_generation_does_where_some_answers_are_right_and_some_wrong(
+def test_one_pass_agrees_with_generation_where_some_answers_are_right_and_some_wrong(
     half_trained: Transformer,
 ) -> None:
     lengths = [(a, b) for a in range(1, 16) for b in range(1, 16)]
@@ -44,7 +46,7 @@ def test_one_pass_judges_as_generation_does_where_some_answers_are_right_and_som
     assert 20 < sum(judged) < len(judged) - 20
 
 
-def test_one_pass_judges_as_generation_does_beyond_64_tokens(half_trained: Transformer) -> None:
+def test_one_pass_agrees_with_generation_beyond_64_tokens(half_trained: Transformer) -> None:
     problems = random_problems([(length, 33) for length in range(15, 40)])
     assert judged_right(half_trained, problems) == written_rightly(half_trained, problems)
 
@@ -54,7 +56,7 @@ NATURALS = st.integers(0, 99) | st.integers(0, 10**14)
 
 @settings(deadline=None, max_examples=25)
 @given(rows=st.lists(st.tuples(NATURALS, NATURALS), min_size=1, max_size=4))
-def test_one_pass_judges_any_problem_as_generation_does(
+def test_one_pass_agrees_with_generation_on_any_problem(
     half_trained: Transformer, rows: list[tuple[int, int]]
 ) -> None:
     problems = Problems.from_integers(list(rows))
@@ -63,7 +65,7 @@ def test_one_pass_judges_any_problem_as_generation_does(
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("positions", SCHEME_NAMES)
-def test_one_pass_judges_models_with_random_weights_as_generation_does(
+def test_one_pass_agrees_with_generation_for_models_with_random_weights(
     positions: str, seed: int
 ) -> None:
     model = random_model(positions, seed)
@@ -76,45 +78,45 @@ def test_margins_are_positive_exactly_where_predictions_are_right(
 ) -> None:
     problems = random_problems([(a, b) for a in range(1, 13) for b in range(1, 13)])
     with torch.no_grad():
-        forced = teacher_forced(half_trained, write(problems))
-    right = forced.right_tokens()
-    assert torch.equal(forced.margins() > 0, right)
+        predictions = teacher_forced(half_trained, write(problems))
+    right = predictions.correct_tokens()
+    assert torch.equal(predictions.margins() > 0, right)
     assert (~right).any()
 
 
-def test_margin_is_the_right_logit_minus_the_best_wrong_one() -> None:
+def test_margin_is_the_correct_logit_minus_the_largest_other_one() -> None:
     logits = torch.tensor([[[1.0, 5.0, 3.0], [1.0, 5.0, 3.0], [0.0, 0.0, 9.0]]])
-    forced = Forced(logits, torch.tensor([[1, 2, IGNORED]]))
-    assert forced.margins().tolist() == [[2.0, -2.0, float("inf")]]
-    assert forced.right_tokens().tolist() == [[True, False, True]]
+    predictions = Predictions(logits, torch.tensor([[1, 2, IGNORED]]))
+    assert predictions.margins().tolist() == [[2.0, -2.0, float("inf")]]
+    assert predictions.correct_tokens().tolist() == [[True, False, True]]
 
 
-def test_margin_does_not_depend_on_where_logits_lie() -> None:
+def test_margin_does_not_depend_on_a_shift_of_all_logits() -> None:
     logits = torch.tensor([[[-11.0, -7.0, -9.0], [9.0, 13.0, 11.0]]])
-    assert Forced(logits, torch.tensor([[1, 1]])).margins().tolist() == [[2.0, 2.0]]
+    assert Predictions(logits, torch.tensor([[1, 1]])).margins().tolist() == [[2.0, 2.0]]
 
 
-def test_a_tie_is_never_right_without_a_margin() -> None:
-    forced = Forced(torch.zeros(1, 1, 3), torch.tensor([[0]]))
-    assert torch.equal(forced.margins() > 0, forced.right_tokens())
+def test_a_tie_is_not_correct() -> None:
+    predictions = Predictions(torch.zeros(1, 1, 3), torch.tensor([[0]]))
+    assert torch.equal(predictions.margins() > 0, predictions.correct_tokens())
 
 
 def test_labels_are_the_targets_of_the_lines_and_nothing_else() -> None:
     lines = write(random_problems([(1, 1), (3, 5), (7, 2)]))
     labels = teacher_forced(random_model(), lines).labels
     for row in range(3):
-        wanted = lines.ids[row][lines.target[row]]
-        assert labels[row][labels[row] != IGNORED].tolist() == wanted.tolist()
+        expected_labels = lines.ids[row][lines.target[row]]
+        assert labels[row][labels[row] != IGNORED].tolist() == expected_labels.tolist()
 
 
 def test_every_target_is_predicted_from_the_token_before_it() -> None:
     model = random_model()
     lines = write(random_problems([(1, 1), (3, 5), (7, 2)]))
-    forced = teacher_forced(model, lines)
+    predictions = teacher_forced(model, lines)
     logits = model(lines.ids, coordinates_of(lines), path="dense")
     for row in range(3):
         before = lines.target[row].nonzero()[:, 0] - 1
-        predicted = forced.logits[row][forced.labels[row] != IGNORED]
+        predicted = predictions.logits[row][predictions.labels[row] != IGNORED]
         torch.testing.assert_close(predicted, logits[row, before], rtol=1e-9, atol=1e-9)
 
 
@@ -136,11 +138,11 @@ def test_shared_coordinates_change_nothing_for_lines_of_equal_lengths(
     )
 
 
-def test_padding_of_lines_of_unequal_lengths_is_not_judged() -> None:
+def test_padding_of_lines_of_unequal_lengths_has_no_label() -> None:
     problems = random_problems([(1, 1), (12, 12)])
-    forced = teacher_forced(random_model(), write(problems))
+    predictions = teacher_forced(random_model(), write(problems))
     answer_tokens = TASK.answer(problems).lengths_B + 1
-    assert (forced.labels != IGNORED).sum(dim=1).tolist() == answer_tokens.tolist()
-    nothing = forced.labels == IGNORED
-    assert forced.right_tokens()[nothing].all()
-    assert forced.margins()[nothing].isinf().all()
+    assert (predictions.labels != IGNORED).sum(dim=1).tolist() == answer_tokens.tolist()
+    nothing = predictions.labels == IGNORED
+    assert predictions.correct_tokens()[nothing].all()
+    assert predictions.margins()[nothing].isinf().all()

@@ -42,19 +42,19 @@ def test_later_tokens_never_change_a_logit(positions: str, num_layers: int) -> N
     ids = ids_of("<start>21+43=64<end>")
     logits = logits_of(model, ids)
     generator = torch.Generator().manual_seed(0)
-    for kept in range(1, ids.shape[1]):
+    for num_same in range(1, ids.shape[1]):
         other = torch.randint(0, V, ids.shape, generator=generator)
-        changed = torch.cat([ids[:, :kept], other[:, kept:]], dim=1)
-        assert same(logits_of(model, changed)[:, :kept], logits[:, :kept])
+        changed = torch.cat([ids[:, :num_same], other[:, num_same:]], dim=1)
+        assert same(logits_of(model, changed)[:, :num_same], logits[:, :num_same])
 
 
 def test_later_tokens_never_change_a_logit_on_the_windowed_path() -> None:
     model = random_model(place_window(-1, 1), num_layers=2)
     ids = ids_of("<start>21+43=64<end>")
     logits = logits_of(model, ids, "windowed")
-    for kept in range(1, ids.shape[1]):
-        changed = torch.cat([ids[:, :kept], (ids[:, kept:] + 1) % 10], dim=1)
-        assert same(logits_of(model, changed, "windowed")[:, :kept], logits[:, :kept])
+    for num_same in range(1, ids.shape[1]):
+        changed = torch.cat([ids[:, :num_same], (ids[:, num_same:] + 1) % 10], dim=1)
+        assert same(logits_of(model, changed, "windowed")[:, :num_same], logits[:, :num_same])
 
 
 @each_scheme
@@ -91,18 +91,18 @@ def test_logits_of_a_place_relative_model_do_not_change_when_all_places_shift(
 def test_logits_of_an_index_relative_model_do_not_change_when_all_indices_shift() -> None:
     model = random_model("index-relative")
     ids = torch.tensor([[3, 1, 4, 1, 5]])
-    here = coordinates_of_places([[1, 2, 3, 4, 5]])
-    moved = Coordinates(here.index + 50, here.place)
-    assert same(model(ids, here, path="dense"), model(ids, moved, path="dense"))
+    coordinates = coordinates_of_places([[1, 2, 3, 4, 5]])
+    moved = Coordinates(coordinates.index + 50, coordinates.place)
+    assert same(model(ids, coordinates, path="dense"), model(ids, moved, path="dense"))
 
 
 @pytest.mark.parametrize("positions", ["gpt2", "coupling", "abacus"])
 def test_logits_of_a_learned_encoding_do_change_when_all_coordinates_shift(positions: str) -> None:
     model = random_model(positions)
     ids = torch.tensor([[3, 1, 4, 1, 5]])
-    here = coordinates_of_places([[1, 2, 3, 4, 5]])
-    moved = Coordinates(here.index + 9, here.place + 9)
-    assert not same(model(ids, here, path="dense"), model(ids, moved, path="dense"))
+    coordinates = coordinates_of_places([[1, 2, 3, 4, 5]])
+    moved = Coordinates(coordinates.index + 9, coordinates.place + 9)
+    assert not same(model(ids, coordinates, path="dense"), model(ids, moved, path="dense"))
 
 
 def test_without_positions_only_the_set_of_earlier_tokens_counts() -> None:
@@ -140,7 +140,7 @@ def test_padding_on_the_right_changes_no_logit_of_a_line(positions: str) -> None
 
 
 @pytest.mark.parametrize("positions", ["coupling", "abacus"])
-def test_padding_of_a_short_line_never_falls_off_a_learned_table(positions: str) -> None:
+def test_padding_of_a_short_line_is_never_beyond_a_learned_table(positions: str) -> None:
     model = random_model(positions)
     problems = random_problems([(1, 1), (99, 99)])
     for row in range(2):
@@ -156,7 +156,7 @@ def test_a_line_beyond_the_learned_positions_is_refused() -> None:
 
 
 @pytest.mark.parametrize("positions", ["gpt2", "place-relative", "nope"])
-def test_an_offset_seed_changes_nothing_without_random_offsets(positions: str) -> None:
+def test_a_generator_changes_nothing_without_random_offsets(positions: str) -> None:
     model = random_model(positions)
     lines = write(random_problems([(3, 4)]))
     coordinates = coordinates_of(lines)
@@ -165,7 +165,7 @@ def test_an_offset_seed_changes_nothing_without_random_offsets(positions: str) -
 
 
 @pytest.mark.parametrize("positions", ["coupling", "abacus"])
-def test_an_offset_seed_decides_the_logits_of_a_randomised_scheme(positions: str) -> None:
+def test_a_generator_decides_the_logits_of_a_randomised_scheme(positions: str) -> None:
     model = random_model(positions)
     lines = write(random_problems([(3, 4)]))
     first, again, other = (
@@ -191,10 +191,10 @@ def test_loss_before_training_is_about_that_of_a_guess(positions: str, tied_head
         torch.manual_seed(seed)
         model = Transformer(ModelConfig(positions=POSITIONS[positions], tied_head=tied_head), V)
         with torch.no_grad():
-            forced = teacher_forced(model, lines)
+            predictions = teacher_forced(model, lines)
         losses.append(
             nn.functional.cross_entropy(
-                forced.logits.flatten(0, 1), forced.labels.flatten(), ignore_index=IGNORED
+                predictions.logits.flatten(0, 1), predictions.labels.flatten(), ignore_index=IGNORED
             ).item()
         )
     assert abs(sum(losses) / 3 - math.log(V)) < 1.0, losses
@@ -234,7 +234,7 @@ def test_number_of_parameters_equals_the_formula(settings: dict[str, object]) ->
         ({"embedding_init_std": 0.02}, 0.02),
     ],
 )
-def test_token_embeddings_begin_with_the_spread_told(
+def test_token_embeddings_start_with_the_configured_init_std(
     settings: dict[str, float | bool], init_std: float
 ) -> None:
     torch.manual_seed(0)
@@ -258,7 +258,7 @@ def test_every_choice_of_a_setting_gives_another_model(settings: dict[str, objec
 
 
 def influence(model: Transformer, ids: Tensor, coordinates: Coordinates) -> Tensor:
-    """bool (T, T), query by key: whose logits change when a token is replaced in its place."""
+    """Which logits change when a token is replaced, bool (T, T), query by key."""
     width = ids.shape[1]
     logits = model(ids, coordinates, path="dense")
     changed = ids.repeat(width, 1)
@@ -280,7 +280,7 @@ each_visibility = pytest.mark.parametrize(
 
 
 @each_visibility
-def test_a_token_changes_exactly_the_logits_of_those_who_see_it(
+def test_a_token_changes_exactly_the_logits_of_tokens_that_see_it(
     positions: tuple[PositionScheme, ...],
 ) -> None:
     model = random_model(positions)
@@ -292,7 +292,7 @@ def test_a_token_changes_exactly_the_logits_of_those_who_see_it(
 
 
 @each_visibility
-def test_in_two_layers_a_token_changes_whoever_sees_one_who_sees_it(
+def test_in_two_layers_a_token_changes_the_logits_of_tokens_that_see_one_that_sees_it(
     positions: tuple[PositionScheme, ...],
 ) -> None:
     model = random_model(positions, num_layers=2)
@@ -310,7 +310,7 @@ def test_in_a_window_of_places_an_answer_digit_sees_its_column_the_next_and_the_
     assert seen == ["<start>", "2", "1", "4", "3", "7"]
 
 
-def test_the_same_seed_makes_the_same_model() -> None:
+def test_the_same_seed_gives_the_same_model() -> None:
     states = []
     for _ in range(2):
         torch.manual_seed(5)

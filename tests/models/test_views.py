@@ -10,10 +10,10 @@ from torch import Tensor
 from abacist.formats.config import FORMATS
 from abacist.models import transformer
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
-from abacist.models.coordinates import Coordinates, scheme_coordinates
+from abacist.models.coordinates import Coordinates, coordinates_by_scheme
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.models.transformer import Transformer
-from abacist.models.views import ColumnTable, dense_view, windowed_view
+from abacist.models.views import KeyTable, dense_view, windowed_view
 from abacist.tasks.config import ArithmeticConfig
 
 WINDOWS = [(0, 1), (-1, 1), (0, 2), (0, 0)]
@@ -48,7 +48,7 @@ def values_of(scheme: PositionScheme, coordinates: Coordinates, line: int) -> li
 def sees(
     schemes: tuple[PositionScheme, ...], coordinates: Coordinates, line: int, query: int, key: int
 ) -> bool:
-    """The rule, one pair at a time."""
+    """The rule of visibility, for one pair."""
     if coordinates.index[line, key] < 0 or coordinates.index[line, query] < key:
         return False
     for scheme in schemes:
@@ -68,7 +68,7 @@ def sees(
 def bucket(
     scheme: PositionScheme, coordinates: Coordinates, line: int, query: int, key: int
 ) -> int:
-    """Differences count up from the smallest; pairs without a place come last."""
+    """The bucket of one pair: differences count up from the smallest; pairs without a place come last."""
     low, high = scheme.window or (-scheme.max_distance, scheme.max_distance)
     values = values_of(scheme, coordinates, line)
     if scheme.coordinate == "place" and min(values[query], values[key]) < 0:
@@ -80,7 +80,9 @@ def bucket(
 def test_dense_visibility_is_the_rule_for_every_pair(schemes: tuple[PositionScheme, ...]) -> None:
     coordinates = ragged_coordinates()
     visible = dense_view(
-        schemes, scheme_coordinates(schemes, coordinates), scheme_coordinates(schemes, coordinates)
+        schemes,
+        coordinates_by_scheme(schemes, coordinates),
+        coordinates_by_scheme(schemes, coordinates),
     ).visible
     lines, width = coordinates.index.shape
     expected = [
@@ -96,10 +98,12 @@ def test_dense_buckets_are_the_rule_for_every_visible_pair(
 ) -> None:
     coordinates = ragged_coordinates()
     view = dense_view(
-        schemes, scheme_coordinates(schemes, coordinates), scheme_coordinates(schemes, coordinates)
+        schemes,
+        coordinates_by_scheme(schemes, coordinates),
+        coordinates_by_scheme(schemes, coordinates),
     )
-    assert len(view.pairs) == len(schemes)
-    for scheme, buckets in zip(schemes, view.pairs, strict=True):
+    assert len(view.bias_inputs) == len(schemes)
+    for scheme, buckets in zip(schemes, view.bias_inputs, strict=True):
         for line, q, k in view.visible.nonzero().tolist():
             assert int(buckets[line, q, k]) == bucket(scheme, coordinates, line, q, k)
 
@@ -110,43 +114,43 @@ def test_windowed_view_holds_every_visible_key_once_and_with_its_bucket(
     schemes: tuple[PositionScheme, ...], first: int
 ) -> None:
     coordinates = ragged_coordinates()
-    where = scheme_coordinates(schemes, coordinates)
-    dense = dense_view(schemes, where[first:], where)
+    positions = coordinates_by_scheme(schemes, coordinates)
+    dense = dense_view(schemes, positions[first:], positions)
     values = values_tensor(schemes, coordinates)
-    table = ColumnTable(values, coordinates.index >= 0)
-    view = windowed_view(schemes, where[first:], where, table)
-    assert view.columns is not None
+    table = KeyTable(values, coordinates.index >= 0)
+    view = windowed_view(schemes, positions[first:], positions, table)
+    assert view.keys is not None
     lines, queries, _ = view.visible.shape
     for line in range(lines):
         for query in range(queries):
             seen = view.visible[line, query]
-            columns = view.columns[line, query][seen].tolist()
-            assert Counter(columns) == Counter(dense.visible[line, query].nonzero()[:, 0].tolist())
-            for windowed, paired in zip(view.pairs, dense.pairs, strict=True):
-                expected = paired[line, query, columns].tolist()
+            indices = view.keys[line, query][seen].tolist()
+            assert Counter(indices) == Counter(dense.visible[line, query].nonzero()[:, 0].tolist())
+            for windowed, paired in zip(view.bias_inputs, dense.bias_inputs, strict=True):
+                expected = paired[line, query, indices].tolist()
                 assert windowed[line, query][seen].tolist() == expected
 
 
 def values_tensor(schemes: tuple[PositionScheme, ...], coordinates: Coordinates) -> Tensor:
-    """What the first windowed scheme counts."""
+    """The coordinate of the first windowed scheme, (B, T)."""
     scheme = next(scheme for scheme in schemes if scheme.window is not None)
     return coordinates.index if scheme.coordinate == "index" else coordinates.place
 
 
 def test_windowed_view_without_a_window_is_refused() -> None:
     coordinates = ragged_coordinates()
-    table = ColumnTable(coordinates.place, coordinates.index >= 0)
+    table = KeyTable(coordinates.place, coordinates.index >= 0)
     schemes = POSITIONS["index-relative"]
     with pytest.raises(ValueError, match="needs a scheme with a window"):
         windowed_view(
             schemes,
-            scheme_coordinates(schemes, coordinates),
-            scheme_coordinates(schemes, coordinates),
+            coordinates_by_scheme(schemes, coordinates),
+            coordinates_by_scheme(schemes, coordinates),
             table,
         )
 
 
-def found_by_hand(values: list[int], valid: list[bool], query: int, low: int, high: int) -> list:
+def find_by_hand(values: list[int], valid: list[bool], query: int, low: int, high: int) -> list:
     """Columns a query of this value finds, smallest difference first, and everywhere ones last."""
     listed = [
         column
@@ -162,9 +166,9 @@ def found_by_hand(values: list[int], valid: list[bool], query: int, low: int, hi
     return listed + everywhere
 
 
-def found_in(table: ColumnTable, queries: list[list[int]], low: int, high: int) -> list[list[list]]:
-    found = table.find(torch.tensor(queries), low, high)
-    return [[[c for c in columns if c >= 0] for columns in line] for line in found.tolist()]
+def find_in(table: KeyTable, queries: list[list[int]], low: int, high: int) -> list[list[list]]:
+    results = table.find(torch.tensor(queries), low, high)
+    return [[[c for c in indices if c >= 0] for indices in line] for line in results.tolist()]
 
 
 @st.composite
@@ -179,16 +183,16 @@ def ragged_values(draw: st.DrawFn) -> tuple[list[list[int]], list[list[bool]]]:
 
 @settings(deadline=None, max_examples=150)
 @given(lines=ragged_values(), low=st.integers(-3, 0), high=st.integers(0, 3))
-def test_column_table_finds_what_a_search_of_the_line_finds(
+def test_key_table_finds_what_a_search_of_the_line_finds(
     lines: tuple[list[list[int]], list[list[bool]]], low: int, high: int
 ) -> None:
     values, valid = lines
-    table = ColumnTable(torch.tensor(values), torch.tensor(valid))
+    table = KeyTable(torch.tensor(values), torch.tensor(valid))
     queries = list(range(-2, 10))
-    found = found_in(table, [queries] * len(values), low, high)
+    results = find_in(table, [queries] * len(values), low, high)
     for line, (row, is_valid) in enumerate(zip(values, valid, strict=True)):
-        expected = [found_by_hand(row, is_valid, query, low, high) for query in queries]
-        assert found[line] == expected
+        expected = [find_by_hand(row, is_valid, query, low, high) for query in queries]
+        assert results[line] == expected
 
 
 @settings(deadline=None, max_examples=100)
@@ -198,32 +202,32 @@ def test_column_table_finds_what_a_search_of_the_line_finds(
     low=st.integers(-2, 0),
     high=st.integers(0, 2),
 )
-def test_column_table_finds_appended_tokens_wherever_each_line_had_ended(
+def test_key_table_finds_appended_tokens_wherever_each_line_had_ended(
     lines: tuple[list[list[int]], list[list[bool]]], appended: list[list[int]], low: int, high: int
 ) -> None:
     values, valid = lines
-    table = ColumnTable(torch.tensor(values), torch.tensor(valid), spare_rows=12)
+    table = KeyTable(torch.tensor(values), torch.tensor(valid), spare_values=12)
     queries = list(range(-2, 12))
     written = [
         [value for value, inside in zip(row, is_valid, strict=True) if inside]
         for row, is_valid in zip(values, valid, strict=True)
     ]
     for step in appended:
-        columns = [len(row) for row in written]
+        indices = [len(row) for row in written]
         new = step[: len(written)]
-        table.append(torch.tensor(new), torch.tensor(columns))
+        table.append(torch.tensor(new), torch.tensor(indices))
         for row, value in zip(written, new, strict=True):
             row.append(value)
-        found = found_in(table, [queries] * len(written), low, high)
+        results = find_in(table, [queries] * len(written), low, high)
         for line, row in enumerate(written):
-            expected = [found_by_hand(row, [True] * len(row), q, low, high) for q in queries]
-            assert [sorted(columns) for columns in found[line]] == [sorted(e) for e in expected]
+            expected = [find_by_hand(row, [True] * len(row), q, low, high) for q in queries]
+            assert [sorted(indices) for indices in results[line]] == [sorted(e) for e in expected]
 
 
-def test_column_table_finds_an_appended_token_that_stands_in_every_column() -> None:
-    table = ColumnTable(torch.tensor([[-2, 1, 2]]), torch.ones(1, 3, dtype=torch.bool), 4)
+def test_key_table_finds_an_appended_token_that_stands_in_every_column() -> None:
+    table = KeyTable(torch.tensor([[-2, 1, 2]]), torch.ones(1, 3, dtype=torch.bool), 4)
     table.append(torch.tensor([Coordinates.EVERYWHERE]), torch.tensor([3]))
-    assert found_in(table, [[1]], 0, 1) == [[[1, 2, 0, 3]]]
+    assert find_in(table, [[1]], 0, 1) == [[[1, 2, 0, 3]]]
 
 
 LENGTHS = {
@@ -274,12 +278,12 @@ def test_auto_path_gives_the_same_logits_on_either_side_of_its_threshold() -> No
     for length in (15, 40):
         lines = write(random_problems([(length, length), (length, 2)]))
         real = lines.lengths.unsqueeze(1) > torch.arange(lines.ids.shape[1])
-        chosen = model(lines.ids, coordinates_of(lines))[real]
+        automatic = model(lines.ids, coordinates_of(lines))[real]
         dense = model(lines.ids, coordinates_of(lines), path="dense")[real]
-        torch.testing.assert_close(chosen, dense, rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(automatic, dense, rtol=1e-9, atol=1e-9)
 
 
-def test_a_window_that_holds_most_of_a_line_is_not_searched_and_gives_the_same(
+def test_a_window_that_contains_most_of_a_line_is_not_searched(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Long division: signs and counts stand in every column, so a column is half of the line."""
@@ -292,10 +296,10 @@ def test_a_window_that_holds_most_of_a_line_is_not_searched_and_gives_the_same(
     real = lines.lengths.unsqueeze(1) > torch.arange(lines.ids.shape[1])
     searched = model(lines.ids, coordinates_of(lines), path="windowed")[real]
 
-    def no_search(*_: object) -> None:
+    def refuse_windowed_view(*_: object) -> None:
         raise AssertionError("searched")
 
-    monkeypatch.setattr(transformer, "windowed_view", no_search)
+    monkeypatch.setattr(transformer, "windowed_view", refuse_windowed_view)
     assert lines.ids.shape[1] > 64
-    chosen = model(lines.ids, coordinates_of(lines))[real]
-    torch.testing.assert_close(chosen, searched, rtol=1e-9, atol=1e-9)
+    automatic = model(lines.ids, coordinates_of(lines))[real]
+    torch.testing.assert_close(automatic, searched, rtol=1e-9, atol=1e-9)

@@ -102,7 +102,7 @@ def exact_match_with(
             hooks_for(lines),
             keep=lambda name: False,
         )
-        right += int(lines.forced(logits).right_tokens().all(dim=1).sum())
+        right += int(lines.forced(logits).correct_tokens().all(dim=1).sum())
     return Proportion(right, len(problems))
 
 

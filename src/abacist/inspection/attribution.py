@@ -17,7 +17,7 @@ from abacist.inspection.cache import ActivationCache, run_with_cache
 from abacist.inspection.finding import Array, Finding, array
 from abacist.inspection.inspected_problem import InspectedProblem
 from abacist.models.block import Block
-from abacist.models.hooks import normalised
+from abacist.models.hooks import decompose_norm
 from abacist.models.transformer import Transformer
 
 Parts = dict[str, Tensor]
@@ -69,7 +69,7 @@ def attribution(inspected: InspectedProblem) -> Attribution:
 def lines_embedded(inspected: InspectedProblem) -> Tensor:
     """What the first layer is given, and recurrences may be given again, (T, D)."""
     model, lines = inspected.trained_model.model, inspected.lines
-    where = model.place(lines.coordinates.to(model.device))
+    where = model.coordinates_by_scheme(lines.coordinates.to(model.device))
     return model.embed(lines.tokens.ids.to(model.device), where)[:, 0]
 
 
@@ -134,10 +134,10 @@ def _with_bias(parts: Parts, bias: Tensor | None) -> Parts:
 
 def _frozen(norm: nn.Module, parts: Mapping[str, Tensor], whole: Tensor) -> Parts:
     """Every summand through a norm whose divisor is that of the whole; the shift is a bias."""
-    _, scale, gain, shift = normalised(norm, whole)
+    _, scale, gain, shift = decompose_norm(norm, whole)
     found = {}
     for name, part in parts.items():
-        shifted, _, _, _ = normalised(norm, part)
+        shifted, _, _, _ = decompose_norm(norm, part)
         found[name] = shifted / _exact(scale) * _exact(gain)
     return _with_bias(found, shift)
 

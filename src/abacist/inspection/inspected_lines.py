@@ -9,7 +9,7 @@ from torch import Tensor
 from abacist.errors import ProblemError
 from abacist.formats.annotated import AnnotatedTokens, Field
 from abacist.models.coordinates import Coordinates
-from abacist.models.teacher_forcing import IGNORED, Forced, coordinates_of
+from abacist.models.teacher_forcing import IGNORED, Predictions, coordinates_of
 from abacist.scoring.exact_match import batches_by_length, line_lengths
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.problems import Problems
@@ -42,9 +42,9 @@ class Lines:
         """bool (B, T): which tokens predict one of the answer, not of the work before it."""
         return self.predicts & (self.predicted_field != Field.SCRATCH)
 
-    def forced(self, logits_BTV: Tensor) -> Forced:
+    def forced(self, logits_BTV: Tensor) -> Predictions:
         """Predictions beside what they should be."""
-        return Forced(logits_BTV.cpu(), self.labels)
+        return Predictions(logits_BTV.cpu(), self.labels)
 
     @property
     def coordinates(self) -> Coordinates:

@@ -1,10 +1,17 @@
-"""The transformer. Knows ids and coordinates, never text.
+"""The transformer. It knows ids and coordinates, never text.
 
-One legend of shapes for the whole package: B batch, T token, D width, H head, K head width,
-F MLP width, V vocabulary, L layer, S slot of a window, N operand, W digit column; G is 1 where
-all lines of a batch share their coordinates and B where they do not; Q query tokens.
+Shapes are written as letters, the same ones in the whole package:
 
-Outside, lines come first: ids (B, T), logits (B, T, V). Inside, tokens come first: the residual
-stream is (T, B, D). So a slice of tokens stays contiguous, and all heads of all lines form one
-batch of matrix products without a copy.
+    B batch (lines)        D width of the residual stream     G 1 where all lines share their
+    T tokens of a line     F hidden width of the MLP            coordinates, else B
+    Q query tokens         H heads                            C candidate keys of a query
+    A answer tokens        K width of one head                V vocabulary
+                                                              L layers
+
+Arguments and results of the model have lines first: ids (B, T), logits (B, T, V). Inside the
+model, tokens come first: the residual stream is (T, B, D). A slice of tokens then is contiguous,
+and all heads of all lines form one batch of matrix products without a copy.
+
+Reading order: `coordinates`, `encodings`, `views`, `attention`, `block`, `transformer`; then
+`teacher_forcing` (training and scoring) and `decoding` (generation).
 """

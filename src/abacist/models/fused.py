@@ -1,8 +1,8 @@
 """Attention by one fused kernel, for GPUs.
 
-The kernel computes what position schemes add to a score from the two tokens' coordinates, while it
-goes: nothing of size T × T is stored, neither scores nor biases. It is torch's `flex_attention`
-(arXiv 2412.05496). On a CPU it runs forward only, uncompiled, which is what tests compare.
+The kernel computes the position schemes' biases from the coordinates of query and key while it
+runs, so nothing of size T × T is stored, neither scores nor biases. It is torch's `flex_attention`
+(arXiv 2412.05496). On a CPU it runs forward only and uncompiled, which is what tests compare.
 """
 
 from collections.abc import Callable
@@ -32,14 +32,15 @@ _ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class FusedView:
-    """For every query all keys, told apart inside the kernel by their coordinates."""
+    """Pairs every query with every key; the kernel itself finds from coordinates which attend."""
 
     schemes: tuple[PositionScheme, ...]
     query: SchemeCoordinates
-    """(G, Q)"""
+    """Coordinates of the queries, (G, Q)."""
     key: SchemeCoordinates
-    """(G, T)"""
+    """Coordinates of the keys, (G, T)."""
     causal: bool
+    """Whether queries see only keys up to their own index."""
 
 
 def fused_attention(
@@ -49,44 +50,55 @@ def fused_attention(
     biases: nn.ModuleList,
     view: FusedView,
 ) -> Tensor:
-    """(Q, B, H, K). `biases` are those of the view's biasing schemes, in order; queries are scaled."""
+    """Return attention's mixed values, (Q, B, H, K).
+
+    Args:
+        query_QBHK: queries, already multiplied by the scale of scores.
+        key_TBHK: keys.
+        value_TBHK: values.
+        biases: one module for each biasing scheme of the view, in their order.
+        view: the coordinates of queries and keys.
+    """
     query, key, value = (x.permute(1, 2, 0, 3) for x in (query_QBHK, key_TBHK, value_TBHK))
     kernel = _kernel(view.schemes, view.causal, query.is_cuda)
-    mixed: Tensor = kernel(
+    z_BHQK: Tensor = kernel(
         query, key.to(query), value.to(query), score_mod=_score_mod(biases, view), scale=1.0
     )
-    return mixed.permute(2, 0, 1, 3)
+    return z_BHQK.permute(2, 0, 1, 3)
 
 
 @lru_cache(maxsize=1)
 def _kernel(schemes: tuple[PositionScheme, ...], causal: bool, is_cuda: bool) -> Any:
-    """The kernel for models with these schemes, compiled where there is a GPU."""
-    # The compiler looks for a kernel it can use again among those of other schemes, whose score
-    # functions hold other things, and trips over them (seen in torch 2.13).
+    """Return the kernel for models with these schemes, compiled where there is a GPU."""
+    # The compiler tries to reuse kernels compiled for other schemes, whose score functions refer
+    # to other tensors, and fails (seen in torch 2.13).
     torch.compiler.reset()
-    # Lines of many widths come by; without `dynamic` each would compile a kernel of its own.
+    # Batches differ in their number of tokens; without `dynamic`, each would compile a new kernel.
     return torch.compile(flex_attention, dynamic=True) if is_cuda else flex_attention
 
 
 def _score_mod(biases: nn.ModuleList, view: FusedView) -> _ScoreMod:
-    """What is done to the score of query q and key k of line b in head h."""
+    """Return the function that adds biases to a score and hides it where the pair is invisible.
+
+    The kernel calls it with a score and the numbers of its line, head, query and key.
+    """
     query, key, causal = view.query, view.key, view.causal
     terms = []
     remaining = iter(biases)
     for scheme, query_values, key_values in zip(
         view.schemes, query.values, key.values, strict=True
     ):
-        bias = next(remaining) if scheme.encoding in BIASING else None
-        of_pair = _bias_of_pair(scheme, bias, query_values, key_values, causal)
-        terms.append((scheme, query_values, key_values, of_pair))
+        module = next(remaining) if scheme.encoding in BIASING else None
+        bias = _pair_bias(scheme, module, query_values, key_values, causal)
+        terms.append((scheme, query_values, key_values, bias))
 
     def score_mod(score: Tensor, b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
-        query_index, key_index = _at(query.index, b, q), _at(key.index, b, k)
+        query_index, key_index = _value(query.index, b, q), _value(key.index, b, k)
         visible = key_index >= 0
         if causal:
             visible = visible & (key_index <= query_index)
         for scheme, query_values, key_values, bias in terms:
-            query_value, key_value = _at(query_values, b, q), _at(key_values, b, k)
+            query_value, key_value = _value(query_values, b, q), _value(key_values, b, k)
             inside = inside_window(scheme, query_value, key_value)
             if inside is not None:
                 visible = visible & (inside | (key_index == query_index))
@@ -97,32 +109,35 @@ def _score_mod(biases: nn.ModuleList, view: FusedView) -> _ScoreMod:
     return score_mod
 
 
-def _at(values: Tensor, line: Tensor, token: Tensor) -> Tensor:
-    """The value of one token; lines that share their coordinates have one row of them."""
-    return values[line, token] if len(values) > 1 else values[0, token]
+def _value(values_GT: Tensor, line: Tensor, token: Tensor) -> Tensor:
+    """Return the coordinate of one token of one line."""
+    return values_GT[line, token] if len(values_GT) > 1 else values_GT[0, token]
 
 
-def _bias_of_pair(
+def _pair_bias(
     scheme: PositionScheme,
-    bias: nn.Module | None,
+    module: nn.Module | None,
     query_values: Tensor,
     key_values: Tensor,
     causal: bool,
 ) -> Callable[[Tensor, Tensor, Tensor], Tensor] | None:
-    """What a scheme adds to a score, from the coordinates of its query and key, and the head."""
-    if bias is None:
+    """Return a scheme's bias as a function of a query's coordinate, a key's, and a head's number.
+
+    `query_values`, (G, Q), and `key_values`, (G, T), are all coordinates that can occur.
+    """
+    if module is None:
         return None
-    if isinstance(bias, AlibiBias):
-        slopes = bias.slopes
+    if isinstance(module, AlibiBias):
+        slopes = module.slopes
         assert isinstance(slopes, Tensor)
         return lambda query, key, head: -distance(scheme, query, key) * slopes[head]
-    if isinstance(bias, FireBias):
-        # Its small network is nothing for the inside of a kernel: all values there are, listed once.
+    if isinstance(module, FireBias):
+        # FIRE's small network cannot run inside a kernel, so its values are tabulated first.
         count = 1 + max(int(values.max()) for values in (query_values, key_values))
-        listed = bias.listed(count, count)
-        return lambda query, key, head: listed[
+        tabulated = module.tabulate(count, count)
+        return lambda query, key, head: tabulated[
             distance(scheme, query, key), query.clamp(min=0), head
         ]
-    assert isinstance(bias, RelativeBias)
-    table = bias.table
+    assert isinstance(module, RelativeBias)
+    table = module.table
     return lambda query, key, head: table[buckets(scheme, query, key, causal), head]

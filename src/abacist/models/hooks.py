@@ -1,15 +1,20 @@
-"""Taps: what is let out of a model, or put into it, while it calculates.
+"""Hooks: read or replace a model's activations while it runs.
 
-A hook is given the name and the value of every activation on the plain path and returns the value
-to go on with. Names are those of TransformerLens (Nanda and Bloom, 2022), where the number of a
-block counts every pass through a layer: recurrence × number of layers + layer.
+A hook is a function that receives the name and the value of every activation and returns the
+value to continue with. Hooks need the dense path. Names follow TransformerLens (Nanda and Bloom,
+2022), where the number of a block counts every pass through a layer: recurrence × number of
+layers + layer.
 
-    hook_embed                 positions.0.hook_pos_embed
-    blocks.0.hook_resid_pre    blocks.0.hook_attn_out     blocks.0.hook_resid_mid
-    blocks.0.attn.hook_q       blocks.0.attn.hook_k       blocks.0.attn.hook_v
-    blocks.0.attn.hook_attn_scores    blocks.0.attn.hook_pattern    blocks.0.attn.hook_z
-    blocks.0.mlp.hook_pre      blocks.0.mlp.hook_post     blocks.0.hook_mlp_out
-    blocks.0.hook_resid_post   ln_final.hook_scale
+    hook_embed, blocks.0.hook_resid_pre / _resid_mid / _resid_post        (T, B, D)
+    blocks.0.hook_attn_out, blocks.0.hook_mlp_out                         (T, B, D)
+    blocks.0.attn.hook_q / hook_k / hook_v / hook_z                       (T, B, H, K)
+    blocks.0.attn.hook_attn_scores / hook_pattern                         (B, H, T, T), query by key
+    blocks.0.mlp.hook_pre / hook_post                                     (T, B, F)
+    positions.0.hook_pos_embed                                            (T, G, D)
+    ln_final.hook_scale                                                   (T, B, 1)
+
+In the last block, queries and everything computed from them cover only the Q tokens whose logits
+are wanted, so T is Q there.
 """
 
 from collections.abc import Callable
@@ -18,34 +23,37 @@ import torch
 from torch import Tensor, nn
 
 ActivationHook = Callable[[str, Tensor], Tensor]
-"""Name and value of an activation to the value to go on with. Tokens come first, (T, B, …); scores
-and patterns are (B, H, T, T)."""
+"""Takes the name and value of an activation, and returns the value to continue with."""
 
 
-def within(hook: ActivationHook | None, part: str) -> ActivationHook | None:
-    """The same hook for one part of a model, whose names begin with that of the part."""
+def with_prefix(hook: ActivationHook | None, prefix: str) -> ActivationHook | None:
+    """Return a hook for one component of the model, which adds `prefix.` to all names."""
     if hook is None:
         return None
-    return lambda name, value: hook(f"{part}.{name}", value)
+    return lambda name, value: hook(f"{prefix}.{name}", value)
 
 
-def hooked(hook: ActivationHook | None, name: str, value: Tensor) -> Tensor:
-    """The value to go on with."""
+def apply_hook(hook: ActivationHook | None, name: str, value: Tensor) -> Tensor:
+    """Return what the hook returns for this activation, or `value` itself without a hook."""
     return value if hook is None else hook(name, value)
 
 
-def hooked_norm(norm: nn.Module, x: Tensor, hook: ActivationHook | None) -> Tensor:
-    """A normalisation whose divisor can be seen and held: `hook_scale`, (…, 1)."""
+def apply_norm(norm: nn.Module, x: Tensor, hook: ActivationHook | None) -> Tensor:
+    """Normalise x, (…, D), letting the hook see and replace the divisor as `hook_scale`, (…, 1)."""
     if hook is None or isinstance(norm, nn.Identity):
         out: Tensor = norm(x)
         return out
-    shifted, scale, weight, bias = normalised(norm, x)
-    x = shifted / hook("hook_scale", scale) * weight
+    numerator, scale, weight, bias = decompose_norm(norm, x)
+    x = numerator / hook("hook_scale", scale) * weight
     return x if bias is None else x + bias
 
 
-def normalised(norm: nn.Module, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """What a LayerNorm or RMSNorm divides, by what, the gain, and the shift where there is one."""
+def decompose_norm(norm: nn.Module, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """Split LayerNorm or RMSNorm of x, (…, D), into parts: numerator / scale * weight + bias.
+
+    Returns:
+        The numerator (…, D), the scale (…, 1), the weight (D,), and the bias (D,) or None.
+    """
     if isinstance(norm, nn.LayerNorm):
         centred = x - x.mean(dim=-1, keepdim=True)
         variance = (centred * centred).mean(dim=-1, keepdim=True)

@@ -1,7 +1,7 @@
-"""What a model consists of: parameters by component and multiply-adds, from the sizes alone.
+"""Parameters and multiply-adds of a model by component, from its settings alone. Imports no torch.
 
-A formula beside the code that builds the model, so that each checks the other: a test compares
-the sum with the numbers really trained. Imports no torch.
+These formulas stand beside the code that builds the model, so that each checks the other: a test
+compares their sum with the number of parameters of real models.
 """
 
 from dataclasses import dataclass
@@ -11,27 +11,34 @@ from abacist.models.config import ABSOLUTE, ModelConfig, PositionScheme
 
 @dataclass(frozen=True)
 class Component:
-    """One kind of part."""
+    """One kind of component of a model."""
 
     name: str
     shape: str
-    """The matrices and vectors of one part."""
+    """Sizes of the matrices and vectors of one such component, such as `32 × 128 + 128`."""
     count: int
-    """How many such parts there are."""
+    """Number of such components in the model."""
     parameters: int
-    """Trained numbers of all of them; 0 where they are shared with another component."""
+    """Trained parameters of all of them; 0 where they are shared with another component."""
     multiply_adds: int
-    """Of all of them, for one line of the given tokens."""
+    """Multiply-adds of all of them for one line."""
 
 
 def components(
-    config: ModelConfig, vocabulary_size: int, tokens: int = 0, predicting: int | None = None
+    config: ModelConfig,
+    vocabulary_size: int,
+    num_tokens: int = 0,
+    num_predicting: int | None = None,
 ) -> list[Component]:
-    """All parts in the order a token passes them.
+    """Return all components in the order in which a token passes through them.
 
-    Multiply-adds are for one line of so many `tokens`, of which only the `predicting` last (all,
-    where not given) are carried through the last layer and the head; attention pairs all with all
-    unless a window bounds it, which is not counted here.
+    Args:
+        config: the model's settings.
+        vocabulary_size: V.
+        num_tokens: length of the line whose multiply-adds are counted. Attention is counted as if
+            it paired all tokens with all, also where a window bounds it.
+        num_predicting: number of last tokens that pass through the last layer and the head; None
+            means all.
     """
     D, F, H, K, V = (
         config.width,
@@ -40,11 +47,12 @@ def components(
         config.width_of_head,
         vocabulary_size,
     )
-    inner, layers = H * K, config.num_layers
-    asked = tokens if predicting is None else predicting
-    # Queries that the layers carry on, over all recurrences: the last one only what is asked for.
-    recurrences = layers * config.recurrences
-    queries = (recurrences - 1) * tokens + asked
+    T = num_tokens
+    A = num_tokens if num_predicting is None else num_predicting
+    L = config.num_layers
+    depth = L * config.recurrences
+    # Sum of the numbers of queries over all layers passed through; the last one has A.
+    queries = (depth - 1) * T + A
 
     def bias(name: str, size: int) -> int:
         return size if name in config.biases else 0
@@ -52,70 +60,69 @@ def components(
     def shape(*sizes: str, name: str, size: int) -> str:
         return " + ".join([*sizes, *([f"{size}"] if name in config.biases else [])])
 
-    found = [Component("token embedding", f"{V} × {D}", 1, V * D, 0)]
+    parts = [Component("token embedding", f"{V} × {D}", 1, V * D, 0)]
     for scheme in config.positions:
         if scheme.encoding == "learned":
-            width = D if scheme.added_to == "input" else inner
+            width = D if scheme.added_to == "input" else H * K
             rows = scheme.num_positions
             name = f"learned {scheme.coordinate} embedding"
-            found.append(Component(name, f"{rows} × {width}", 1, rows * width, 0))
+            parts.append(Component(name, f"{rows} × {width}", 1, rows * width, 0))
     norm = 2 * D if config.norm == "layer" else D
     if config.embedding_norm:
-        found.append(Component("embedding normalisation", f"{norm}", 1, norm, 0))
+        parts.append(Component("embedding normalisation", f"{norm}", 1, norm, 0))
     if config.injection == "linear":
-        mixed = 2 * D * D
-        found.append(
-            Component("injection", f"{2 * D} × {D}", 1, mixed, config.recurrences * tokens * mixed)
+        mixing = 2 * D * D
+        parts.append(
+            Component("injection", f"{2 * D} × {D}", 1, mixing, config.recurrences * T * mixing)
         )
-    projections = 3 * D * inner + bias("queries-keys-values", 3 * inner)
-    found.append(
+    projections = 3 * D * H * K + bias("queries-keys-values", 3 * H * K)
+    parts.append(
         Component(
             "queries, keys, values",
-            shape(f"3 × {D} × {inner}", name="queries-keys-values", size=3 * inner),
-            layers,
-            layers * projections,
-            (2 * recurrences * tokens + queries) * D * inner,
+            shape(f"3 × {D} × {H * K}", name="queries-keys-values", size=3 * H * K),
+            L,
+            L * projections,
+            (2 * depth * T + queries) * D * H * K,
         )
     )
     for scheme in config.positions:
-        numbers = _bias_parameters(scheme, H)
-        if numbers:
+        size = _bias_parameters(scheme, H)
+        if size:
             name = f"{scheme.encoding} bias over {scheme.coordinate}"
-            found.append(Component(name, f"{numbers}", layers, layers * numbers, 0))
+            parts.append(Component(name, f"{size}", L, L * size, 0))
     scales = H * (config.query_key_norm + config.length_scaling)
     if scales:
-        found.append(Component("scales of scores", f"{scales}", layers, layers * scales, 0))
-    found.append(Component("scores and mixing", "", layers, 0, 2 * queries * tokens * inner))
-    output = inner * D + bias("attention-output", D)
-    found.append(
+        parts.append(Component("scales of scores", f"{scales}", L, L * scales, 0))
+    parts.append(Component("scores and mixing", "", L, 0, 2 * queries * T * H * K))
+    output = H * K * D + bias("attention-output", D)
+    parts.append(
         Component(
             "attention output",
-            shape(f"{inner} × {D}", name="attention-output", size=D),
-            layers,
-            layers * output,
-            queries * inner * D,
+            shape(f"{H * K} × {D}", name="attention-output", size=D),
+            L,
+            L * output,
+            queries * H * K * D,
         )
     )
-    wide = 2 if config.activation in ("geglu", "swiglu") else 1
-    mlp = wide * (D * F + bias("mlp-hidden", F)) + F * D + bias("mlp-output", D)
-    up = shape(f"{wide} × {D} × {F}", name="mlp-hidden", size=wide * F)
+    num_up = 2 if config.activation in ("geglu", "swiglu") else 1
+    mlp = num_up * (D * F + bias("mlp-hidden", F)) + F * D + bias("mlp-output", D)
+    up = shape(f"{num_up} × {D} × {F}", name="mlp-hidden", size=num_up * F)
     down = shape(f"{F} × {D}", name="mlp-output", size=D)
-    found.append(
-        Component("MLP", f"{up}, {down}", layers, layers * mlp, queries * (wide + 1) * D * F)
-    )
-    found.append(Component("normalisation", f"2 × {norm}", layers, layers * 2 * norm, 0))
+    mlp_work = (num_up + 1) * D * F
+    parts.append(Component("MLP", f"{up}, {down}", L, L * mlp, queries * mlp_work))
+    parts.append(Component("normalisation", f"2 × {norm}", L, L * 2 * norm, 0))
     if config.final_mlp:
-        found.append(Component("final MLP", f"{up}, {down}", 1, mlp, asked * (wide + 1) * D * F))
+        parts.append(Component("final MLP", f"{up}, {down}", 1, mlp, A * mlp_work))
     if config.final_norm:
-        found.append(Component("final normalisation", f"{norm}", 1, norm, 0))
+        parts.append(Component("final normalisation", f"{norm}", 1, norm, 0))
     head = bias("head", V) + (0 if config.tied_head else V * D)
     name = "head, tied to the embedding" if config.tied_head else "head"
-    found.append(Component(name, shape(f"{D} × {V}", name="head", size=V), 1, head, asked * D * V))
-    return found
+    parts.append(Component(name, shape(f"{D} × {V}", name="head", size=V), 1, head, A * D * V))
+    return parts
 
 
 def _bias_parameters(scheme: PositionScheme, num_heads: int) -> int:
-    """Trained numbers of one layer's score bias."""
+    """Return the number of trained parameters of a scheme's score bias in one layer."""
     if scheme.encoding in (*ABSOLUTE, "rotary", "alibi"):
         return 0
     if scheme.encoding == "fire":
@@ -125,5 +132,5 @@ def _bias_parameters(scheme: PositionScheme, num_heads: int) -> int:
 
 
 def num_parameters(config: ModelConfig, vocabulary_size: int) -> int:
-    """Trained numbers of a model, shared ones counted once."""
+    """Return the number of trained parameters of a model; shared ones count once."""
     return sum(part.parameters for part in components(config, vocabulary_size))

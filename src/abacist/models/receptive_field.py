@@ -1,4 +1,4 @@
-"""The receptive field of a model: which tokens can influence a logit."""
+"""The receptive field of a model: which tokens can influence a logit. Imports no torch."""
 
 from abacist.models.config import CoordinateName, ModelConfig
 
@@ -45,7 +45,7 @@ def obstacle_to_finite_receptive_field(config: ModelConfig) -> str | None:
 def receptive_field_over(config: ModelConfig, coordinate: CoordinateName) -> tuple[int, int] | None:
     """Return how far below and above its own coordinate a token sees through all layers.
 
-    Returns None if no position scheme has a window over that coordinate.
+    Both numbers are 0 or more. Returns None if no position scheme has a window over that coordinate.
     """
     windows = [
         scheme.window

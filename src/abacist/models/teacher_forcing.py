@@ -1,7 +1,7 @@
-"""One pass over whole lines: every answer token predicted from the correct tokens before it.
+"""Teacher forcing: predict every answer token from the correct tokens before it, in one pass.
 
-Greedy generation writes exactly the right answer if and only if every answer token is the
-arg-max here, so one pass serves the loss, exact match and the margins alike.
+Greedy generation writes the correct answer if and only if every answer token is the arg-max here,
+so this pass serves the loss, exact match and margins.
 """
 
 from dataclasses import dataclass
@@ -15,36 +15,36 @@ from abacist.models.coordinates import Coordinates
 from abacist.models.transformer import Path, Transformer
 
 IGNORED = -100
-"""Label of a token that is not to be predicted: what torch's cross entropy leaves out."""
+"""Label of a position where nothing is to be predicted; torch's cross entropy ignores it."""
 
 
 @dataclass(frozen=True)
-class Forced:
-    """Predictions and what they should be; A is the number of tokens that predict."""
+class Predictions:
+    """Logits and correct tokens at A positions, from the first answer token of the batch on."""
 
     logits: Tensor
     """(B, A, V)"""
     labels: Tensor
-    """int64 (B, A): the right token, or IGNORED."""
+    """int64 (B, A): the correct token, or IGNORED."""
 
-    def cpu(self) -> "Forced":
-        """The same on the CPU, where problems are."""
-        return Forced(self.logits.cpu(), self.labels.cpu())
+    def cpu(self) -> "Predictions":
+        """Return the same predictions on the CPU."""
+        return Predictions(self.logits.cpu(), self.labels.cpu())
 
-    def right_tokens(self) -> Tensor:
-        """bool (B, A): predicted rightly, or nothing to predict. A tie is not right."""
+    def correct_tokens(self) -> Tensor:
+        """Return bool (B, A): whether the prediction is correct or ignored. A tie is not correct."""
         return self.margins() > 0
 
     def margins(self) -> Tensor:
-        """(B, A): right logit minus the best wrong one; infinite where nothing is to predict.
+        """Return the correct logit minus the largest other one, (B, A); infinite where ignored.
 
-        Positive exactly where the prediction is right.
+        A margin is positive exactly where the prediction is correct.
         """
         ignored = self.labels == IGNORED
         label = self.labels.clamp(min=0).unsqueeze(-1)
-        right = self.logits.gather(-1, label).squeeze(-1)
-        best_wrong = self.logits.scatter(-1, label, -torch.inf).amax(dim=-1)
-        return torch.where(ignored, torch.inf, right - best_wrong)
+        correct = self.logits.gather(-1, label).squeeze(-1)
+        largest_other = self.logits.scatter(-1, label, -torch.inf).amax(dim=-1)
+        return torch.where(ignored, torch.inf, correct - largest_other)
 
 
 def teacher_forced(
@@ -55,12 +55,23 @@ def teacher_forced(
     generator: torch.Generator | None = None,
     path: Path = "auto",
     recurrences: int | None = None,
-    detached: int = 0,
-) -> Forced:
-    """Run `lines` through the model. With `equal_lengths`, all lines share their coordinates.
+    num_detached: int = 0,
+) -> Predictions:
+    """Predict the target tokens of lines.
 
-    A decoder predicts every target from the tokens before it; an encoder is given the prompt and
-    writes the line's labels at its targets. The other arguments are those of the model.
+    A decoder predicts each target from the tokens before it. An encoder reads the prompt and
+    predicts the line's labels at its targets.
+
+    Args:
+        model: a decoder or an encoder.
+        lines: whole lines, (B, T), on any device.
+        equal_lengths: whether all lines have the same coordinates, which is faster.
+        generator: as for `Transformer.forward`, like the remaining arguments.
+        path: see there.
+        recurrences: see there.
+        num_detached: see there.
+
+    Raises `ConfigurationError` for an encoder whose lines have no labels.
     """
     first = int(lines.target.long().argmax(dim=1).min())
     lines = lines.to(model.device)
@@ -81,21 +92,19 @@ def teacher_forced(
         generator=generator,
         path=path,
         recurrences=recurrences,
-        detached=detached,
+        num_detached=num_detached,
     )
-    return Forced(logits, labels)
+    return Predictions(logits, labels)
 
 
 def coordinates_of(lines: AnnotatedTokens, equal_lengths: bool = False) -> Coordinates:
-    """The coordinates of annotated lines; one row of them when all lines have equal lengths.
+    """Return the coordinates of lines, (B, T), or (1, T) with `equal_lengths`.
 
     Lines of equal operand lengths differ at most in padding at the very end, which a causal
     model never sees from the tokens that predict.
     """
-    row, step = lines.row, lines.step
-    if equal_lengths:
-        index = torch.arange(lines.ids.shape[1], dtype=torch.int32, device=lines.ids.device)
-        row = None if row is None else row[:1]
-        step = None if step is None else step[:1]
-        return Coordinates(index.unsqueeze(0), lines.place[:1], row, step)
-    return Coordinates(lines.index, lines.place, row, step)
+    if not equal_lengths:
+        return Coordinates(lines.index, lines.place, lines.row, lines.step)
+    index = torch.arange(lines.ids.shape[1], dtype=torch.int32, device=lines.ids.device)
+    row, step = (None if v is None else v[:1] for v in (lines.row, lines.step))
+    return Coordinates(index.unsqueeze(0), lines.place[:1], row, step)

@@ -1,7 +1,12 @@
-"""The transformer: embed, apply the layers, perhaps again and again, read off the next token.
+"""The transformer: embed the tokens, run the layers (recurrently, in looped models), unembed.
 
 >>> model = Transformer(ModelConfig(), vocabulary_size=14)
 >>> logits = model(ids, coordinates, first=len_of_prompt - 1)   # answer tokens only
+
+It is a causal decoder or a bidirectional encoder of the usual kind (arXiv 1706.03762, with GPT-2's
+normalisation before each sublayer unless configured otherwise). Two things are less usual: tokens
+carry several coordinates (`coordinates.py`), and the same layers can run several times, as in the
+Universal Transformer (arXiv 1807.03819) and the looped models of Abacus (arXiv 2405.17399).
 """
 
 from collections.abc import Iterator
@@ -13,22 +18,23 @@ from torch import Tensor, nn
 from abacist.errors import ConfigurationError, ProblemError
 from abacist.models.block import MLP, Block, Injection, make_norm
 from abacist.models.config import ABSOLUTE, ModelConfig, PositionScheme
-from abacist.models.coordinates import Coordinates, SchemeCoordinates, scheme_coordinates
-from abacist.models.encodings import QueryKeyPositions, make_vectors, rotation, select_rows
+from abacist.models.coordinates import Coordinates, SchemeCoordinates, coordinates_by_scheme
+from abacist.models.encodings import QueryKeyEncoding, make_vector_encoding, rotation, select_rows
 from abacist.models.fused import FusedView
-from abacist.models.hooks import ActivationHook, hooked, hooked_norm, within
-from abacist.models.views import ColumnTable, View, dense_view, window_number, windowed_view
+from abacist.models.hooks import ActivationHook, apply_hook, apply_norm, with_prefix
+from abacist.models.views import KeyTable, View, dense_view, first_windowed, windowed_view
 
 Path = Literal["auto", "dense", "windowed", "fused"]
-"""How attention is calculated; all give the same. `auto` takes what is fastest."""
+"""How attention is calculated. All paths give the same logits; `auto` takes the fastest."""
 
-# Below this many tokens, pairing all with all is cheaper than finding the window's few.
+# For shorter lines, pairing all tokens is cheaper than finding the few inside a window.
 _WINDOWED_FROM_TOKENS = 64
-# A pair that has to be found costs as much as so many of those that all stand side by side.
-_WORTH_OF_A_SLOT = 4
-# Beyond this many, the scores of one line alone would take gigabytes.
+# Cost of a pair with a candidate key, relative to a pair of a dense view.
+_COST_OF_CANDIDATE = 4
+# For longer lines, the dense scores of a single line would take gigabytes.
 _LONGEST_DENSE = 8_192
-_NOISE = 0.02
+# Standard deviation of an initial state of noise.
+_STATE_INIT_STD = 0.02
 # Narrower heads do not fill the tiles of the fused kernel.
 _NARROWEST_FUSED = 16
 
@@ -40,9 +46,9 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(vocabulary_size, config.width)
-        inner = config.num_heads * config.width_of_head
+        all_heads = config.num_heads * config.width_of_head
         self.positions = nn.ModuleList(
-            make_vectors(scheme, config.width if scheme.added_to == "input" else inner)
+            make_vector_encoding(scheme, config.width if scheme.added_to == "input" else all_heads)
             for scheme in config.positions
             if scheme.encoding in ABSOLUTE
         )
@@ -55,37 +61,39 @@ class Transformer(nn.Module):
         self.dropout = nn.Dropout(config.dropout_of("embedding"))
         if config.tied_head:
             self.head.weight = self.embedding.weight
-        # As a head, rows of variance 1 would make logits of the size of the root of the width.
+        # In a tied head, rows of variance 1 would give logits of the order of sqrt(D).
         init_std = config.embedding_init_std or (config.width**-0.5 if config.tied_head else 1.0)
-        if init_std != 1.0:  # which torch draws by itself
+        if init_std != 1.0:  # torch's default
             nn.init.normal_(self.embedding.weight, std=init_std)
 
     @property
     def schemes(self) -> tuple[PositionScheme, ...]:
+        """The position schemes, in the order of the settings."""
         return self.config.positions
 
     @property
     def is_causal(self) -> bool:
+        """Whether tokens see earlier tokens only (a decoder) instead of all (an encoder)."""
         return self.config.direction == "causal"
 
     @property
     def is_windowed(self) -> bool:
-        """Whether a window bounds what a token sees, so that cost grows with length, not its square."""
-        return window_number(self.schemes) is not None
+        """Whether a window bounds what a token sees, so cost is linear in the length of a line."""
+        return first_windowed(self.schemes) is not None
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are, and ids and coordinates must be."""
+        """The device of the weights, where ids and coordinates must be as well."""
         return self.embedding.weight.device
 
     @property
     def depth(self) -> int:
-        """Layers that a token passes through: those there are, times how often they are run."""
+        """Number of layers that a token passes through: layers × recurrences."""
         return len(self.blocks) * self.config.recurrences
 
     @property
     def num_parameters(self) -> int:
-        """Trained numbers, shared ones counted once."""
+        """Number of trained parameters; shared ones count once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def forward(
@@ -96,189 +104,224 @@ class Transformer(nn.Module):
         generator: torch.Generator | None = None,
         path: Path = "auto",
         recurrences: int | None = None,
-        detached: int = 0,
+        num_detached: int = 0,
         hook: ActivationHook | None = None,
     ) -> Tensor:
-        """Logits at each of tokens `first` … T, (B, T - first, V).
+        """Return the logits at tokens from `first` on, (B, T - first, V).
 
-        A decoder's speak of the token that follows, an encoder's of the answer written there. The
-        last layer and the head are computed for those tokens only. `generator` draws what training
-        leaves to chance: random offsets, subsets and initial states. `recurrences` overrides how
-        often the layers are run; the first `detached` of them pass no gradient on. A `hook` is shown
-        every activation and may replace it; it needs the path `dense`.
+        For a decoder, position t holds the logits of token t + 1; for an encoder, those of the
+        answer token at t. The last layer and the head are computed for these tokens only.
+
+        Args:
+            ids_BT: int token ids.
+            coordinates: coordinates of all tokens, on the device of the model.
+            first: index of the first token whose logits are wanted.
+            generator: CPU generator of the random numbers of a training pass (offsets, subsets,
+                initial states); None in evaluation.
+            path: how attention is calculated.
+            recurrences: how many times the layers run; None for as many as in the settings.
+            num_detached: number of recurrences at the start that pass no gradient on.
+            hook: receives every activation and returns the one to continue with; needs the path
+                `dense`.
+
+        Raises `ConfigurationError` where `recurrences` is below 1, and `ProblemError` where a
+        line is too long for this model.
         """
-        where = self.place(coordinates, len(ids_BT), generator)
-        embedded = self.embed(ids_BT, where, hook)
+        scheme_coordinates = self.coordinates_by_scheme(coordinates, len(ids_BT), generator)
+        embedded = self.embed(ids_BT, scheme_coordinates, hook)
         recurrences = self.config.recurrences if recurrences is None else recurrences
         if recurrences < 1:
             raise ConfigurationError(f"recurrences must be 1 or more, got {recurrences}.")
-        whole, tail = self.views(where, first, path, only_tail=recurrences * len(self.blocks) == 1)
-        query_key_positions = self.query_key_positions(where, embedded.dtype)
+        depth = recurrences * len(self.blocks)
+        all_view, tail_view = self.views(scheme_coordinates, first, path, only_tail=depth == 1)
+        query_key_encoding = self.query_key_encoding(scheme_coordinates, embedded.dtype)
         state = self.initial_state(embedded, generator)
-        for round in range(recurrences):
-            with torch.set_grad_enabled(torch.is_grad_enabled() and round >= detached):
+        for recurrence in range(recurrences):
+            with torch.set_grad_enabled(torch.is_grad_enabled() and recurrence >= num_detached):
                 state, injected = self.begin_recurrence(state, embedded)
                 for layer, block in enumerate(self.blocks):
-                    last = round == recurrences - 1 and layer == len(self.blocks) - 1
-                    inner = within(hook, f"blocks.{round * len(self.blocks) + layer}")
-                    state = (
-                        block(state, tail, query_key_positions, injected, first, inner)
-                        if last
-                        else block(state, whole, query_key_positions, injected, hook=inner)
+                    number = recurrence * len(self.blocks) + layer
+                    is_last = number == depth - 1
+                    state = block(
+                        state,
+                        tail_view if is_last else all_view,
+                        query_key_encoding,
+                        injected,
+                        first if is_last else 0,
+                        with_prefix(hook, f"blocks.{number}"),
                     )
         return self.unembed(state, hook)
 
-    def place(
+    def coordinates_by_scheme(
         self, coordinates: Coordinates, batch: int = 1, generator: torch.Generator | None = None
     ) -> SchemeCoordinates:
-        """The coordinates as this model's position schemes see them."""
-        return scheme_coordinates(self.schemes, coordinates, batch, generator)
+        """Select the coordinates that this model's position schemes encode; see `coordinates.py`."""
+        return coordinates_by_scheme(self.schemes, coordinates, batch, generator)
 
     def embed(
-        self, ids_BT: Tensor, where: SchemeCoordinates, hook: ActivationHook | None = None
+        self,
+        ids_BT: Tensor,
+        scheme_coordinates: SchemeCoordinates,
+        hook: ActivationHook | None = None,
     ) -> Tensor:
-        """The residual stream before the first layer, (T, B, D)."""
-        resid = hooked(hook, "hook_embed", select_rows(self.embedding.weight, ids_BT.t()))
-        for number, (encoding, scheme, values) in enumerate(self._vectors(where)):
+        """Return the residual stream before the first layer, (T, B, D)."""
+        resid = apply_hook(hook, "hook_embed", select_rows(self.embedding.weight, ids_BT.t()))
+        for number, (encoding, scheme, values) in enumerate(self._vectors(scheme_coordinates)):
             if scheme.added_to == "input":
-                # What stands at padding is seen by nobody and must not fall off a table.
-                values = torch.where(where.index < 0, 0, values)
-                vectors = encoding(values).transpose(0, 1).to(resid.dtype)
-                resid = resid + hooked(hook, f"positions.{number}.hook_pos_embed", vectors)
+                vectors_TGD = encoding(values).transpose(0, 1).to(resid.dtype)
+                resid = resid + apply_hook(hook, f"positions.{number}.hook_pos_embed", vectors_TGD)
         out: Tensor = self.dropout(self.embedding_norm(resid))
         return out
 
-    def query_key_positions(
-        self, where: SchemeCoordinates, dtype: torch.dtype
-    ) -> QueryKeyPositions | None:
-        """What queries and keys are told in every layer; None where that is nothing."""
+    def query_key_encoding(
+        self, scheme_coordinates: SchemeCoordinates, dtype: torch.dtype
+    ) -> QueryKeyEncoding | None:
+        """Return the position encoding of queries and keys; None where no scheme encodes them."""
         heads = (self.config.num_heads, self.config.width_of_head)
         added = None
-        for encoding, scheme, values in self._vectors(where):
+        for encoding, scheme, values in self._vectors(scheme_coordinates):
             if scheme.added_to == "queries-keys":
-                values = torch.where(where.index < 0, 0, values)
-                vectors = encoding(values).transpose(0, 1).unflatten(-1, heads).to(dtype)
-                added = vectors if added is None else added + vectors
-        turning = [
+                vectors_TGHK = encoding(values).transpose(0, 1).unflatten(-1, heads).to(dtype)
+                added = vectors_TGHK if added is None else added + vectors_TGHK
+        rotary = [
             (scheme, values)
-            for scheme, values in zip(self.schemes, where.values, strict=True)
+            for scheme, values in zip(self.schemes, scheme_coordinates.values, strict=True)
             if scheme.encoding == "rotary"
         ]
         rotations = [
-            rotation(scheme, values, heads[1] // len(turning), dtype) for scheme, values in turning
+            rotation(scheme, values, heads[1] // len(rotary), dtype) for scheme, values in rotary
         ]
-        return QueryKeyPositions(added, rotations) if rotations or added is not None else None
+        return QueryKeyEncoding(added, rotations) if rotations or added is not None else None
 
-    def initial_state(self, embedded: Tensor, generator: torch.Generator | None) -> Tensor:
-        """What the first recurrence starts from, (T, B, D)."""
+    def initial_state(self, embedded_TBD: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Return the state before the first recurrence, (T, B, D).
+
+        It is the embedded input or small noise, as configured; noise is 0 without a generator.
+        """
         if self.config.initial_state == "input":
-            return embedded
+            return embedded_TBD
         if generator is None:
-            return torch.zeros_like(embedded)
+            return torch.zeros_like(embedded_TBD)
+        device = embedded_TBD.device
         noise = torch.randn(
-            embedded.shape, generator=_on_device(generator, embedded.device), device=embedded.device
+            embedded_TBD.shape, generator=_on_device(generator, device), device=device
         )
-        return (noise * _NOISE).to(embedded)
+        return (noise * _STATE_INIT_STD).to(embedded_TBD)
 
-    def begin_recurrence(self, state: Tensor, embedded: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The state a recurrence starts with, and what is added within its layers."""
+    def begin_recurrence(
+        self, state_TBD: Tensor, embedded_TBD: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the state that a recurrence starts from, and what its sublayers add to their input.
+
+        Both are (T, B, D); the second is None unless `injection` is `sublayers`.
+        """
         kind = self.config.injection
         if kind == "add":
-            return state + embedded, None
+            return state_TBD + embedded_TBD, None
         if self.injection is not None:
-            return self.injection(state, embedded), None
-        return state, embedded if kind == "sublayers" else None
+            return self.injection(state_TBD, embedded_TBD), None
+        return state_TBD, embedded_TBD if kind == "sublayers" else None
 
     def unembed(self, resid_TBD: Tensor, hook: ActivationHook | None = None) -> Tensor:
-        """Logits (B, T, V) from the residual stream after the last layer."""
+        """Return the logits, (B, T, V), of the residual stream after the last layer."""
         resid_TBD = self.final_mlp(resid_TBD)
-        normed = hooked_norm(self.final_norm, resid_TBD, within(hook, "ln_final"))
-        # Stored class by class, so that the softmax of the loss runs along whole vectors
+        normed = apply_norm(self.final_norm, resid_TBD, with_prefix(hook, "ln_final"))
+        # Classes come first in memory, so that the softmax of the loss runs along long vectors
         # instead of rows of a dozen numbers.
-        logits_VN = self.head.weight @ normed.flatten(0, 1).t()
+        flat_logits = self.head.weight @ normed.flatten(0, 1).t()  # (V, T · B)
         if self.head.bias is not None:
-            logits_VN = logits_VN + self.head.bias.unsqueeze(1)
-        logits: Tensor = logits_VN.view(-1, *normed.shape[:2]).permute(2, 1, 0)
-        return logits
+            flat_logits = flat_logits + self.head.bias.unsqueeze(1)
+        logits_VTB: Tensor = flat_logits.view(-1, *normed.shape[:2])
+        return logits_VTB.permute(2, 1, 0)
 
     def visibility(self, coordinates: Coordinates) -> list[Tensor]:
-        """Which token sees which in each layer: bool (G, T, T), query by key, for all of `depth`."""
-        where = self.place(coordinates)
-        visible = dense_view(self.schemes, where, where, self.is_causal).visible
-        return [visible] * self.depth
+        """Return one tensor per layer of `depth`: which query sees which key, bool (G, T, T)."""
+        scheme_coordinates = self.coordinates_by_scheme(coordinates)
+        view = dense_view(self.schemes, scheme_coordinates, scheme_coordinates, self.is_causal)
+        return [view.visible] * self.depth
 
-    def column_table(self, where: SchemeCoordinates, spare_rows: int = 0) -> ColumnTable | None:
-        """What windowed views of these lines are found with; None for a model without a window."""
-        number = window_number(self.schemes)
+    def key_table(
+        self, scheme_coordinates: SchemeCoordinates, spare_values: int = 0
+    ) -> KeyTable | None:
+        """Build the table that windowed views of these lines search; None without a window."""
+        number = first_windowed(self.schemes)
         if number is None:
             return None
-        return ColumnTable(where.values[number], where.index >= 0, spare_rows)
+        is_token = scheme_coordinates.index >= 0
+        return KeyTable(scheme_coordinates.values[number], is_token, spare_values)
 
     def views(
-        self, where: SchemeCoordinates, first: int, path: Path, only_tail: bool = False
+        self, tokens: SchemeCoordinates, first: int, path: Path, only_tail: bool = False
     ) -> tuple[View | FusedView, View | FusedView]:
-        """The views of all queries and of those from `first` on; the second twice if it alone is used."""
-        if path == "fused" or (path == "auto" and self._is_worth_fusing(where)):
-            last = FusedView(self.schemes, where[first:], where, self.is_causal)
-            whole = FusedView(self.schemes, where, where, self.is_causal)
-            return last if only_tail else whole, last
-        table = None
-        if path == "windowed" or (path == "auto" and where.num_tokens >= _WINDOWED_FROM_TOKENS):
-            table = self.column_table(where)
-            assert path == "auto" or table is not None, "a windowed path needs a window"
-        if path == "auto" and table is not None and not self._is_worth_finding(table, where):
-            table = None
-        tail = where[first:]
-        if table is None:
-            if where.num_tokens > _LONGEST_DENSE:
-                raise ProblemError(
-                    f"a line of {where.num_tokens:,} tokens is too long for a model without "
-                    f"a window, which pairs all tokens with all: at most {_LONGEST_DENSE:,}. "
-                    "Type a shorter problem, or train with --model.positions place-relative."
-                )
-            view = dense_view(self.schemes, tail, where, self.is_causal)
-            return view if only_tail else dense_view(
-                self.schemes, where, where, self.is_causal
-            ), view
-        view = windowed_view(self.schemes, tail, where, table, self.is_causal)
-        if only_tail:
-            return view, view
-        return windowed_view(self.schemes, where, where, table, self.is_causal), view
+        """Return the view of all queries, and that of queries from `first` on, over all keys.
 
-    def _is_worth_fusing(self, where: SchemeCoordinates) -> bool:
-        """Whether the fused kernel is there and has a use: on a GPU, for heads wide enough for it."""
+        With `only_tail` only the second one is needed, and it is returned twice.
+
+        Raises `ProblemError` where a line is too long for attention without a window.
+        """
+        is_fused = path == "fused" or (path == "auto" and self._is_worth_fusing(tokens))
+        table = None if is_fused else self._table_for_path(tokens, path)
+        if not is_fused and table is None and tokens.num_tokens > _LONGEST_DENSE:
+            raise ProblemError(
+                f"a line of {tokens.num_tokens:,} tokens is too long for a model without a window, "
+                f"which pairs all tokens with all: at most {_LONGEST_DENSE:,}. "
+                "Type a shorter problem, or train with --model.positions place-relative."
+            )
+
+        def view(queries: SchemeCoordinates) -> View | FusedView:
+            if is_fused:
+                return FusedView(self.schemes, queries, tokens, self.is_causal)
+            if table is not None:
+                return windowed_view(self.schemes, queries, tokens, table, self.is_causal)
+            return dense_view(self.schemes, queries, tokens, self.is_causal)
+
+        tail_view = view(tokens[first:])
+        return tail_view if only_tail or first == 0 else view(tokens), tail_view
+
+    def _table_for_path(self, tokens: SchemeCoordinates, path: Path) -> KeyTable | None:
+        """Build the table for a windowed view; None where the view shall be dense."""
+        if path == "windowed":
+            table = self.key_table(tokens)
+            assert table is not None, "the windowed path needs a window"
+            return table
+        if path == "dense" or tokens.num_tokens < _WINDOWED_FROM_TOKENS:
+            return None
+        table = self.key_table(tokens)
+        return table if table is not None and self._is_worth_finding(table, tokens) else None
+
+    def _is_worth_fusing(self, tokens: SchemeCoordinates) -> bool:
+        """Whether the fused kernel can run and pays: on a GPU, for heads that are wide enough."""
         config = self.config
-        dropping = self.training and config.dropout_of("attention") > 0
-        window_pays = self.is_windowed and where.num_tokens > _LONGEST_DENSE
+        drops_weights = self.training and config.dropout_of("attention") > 0
+        window_pays = self.is_windowed and tokens.num_tokens > _LONGEST_DENSE
         return (
-            where.index.is_cuda
+            tokens.index.is_cuda
             and config.width_of_head >= _NARROWEST_FUSED
-            and not (dropping or window_pays or config.length_scaling)
+            and not (drops_weights or window_pays or config.length_scaling)
         )
 
-    def _is_worth_finding(self, table: ColumnTable, where: SchemeCoordinates) -> bool:
-        """Whether a window holds so few of a line's tokens that looking them up pays."""
-        number = window_number(self.schemes)
+    def _is_worth_finding(self, table: KeyTable, tokens: SchemeCoordinates) -> bool:
+        """Whether a window contains so few of a line's tokens that finding them pays."""
+        number = first_windowed(self.schemes)
         window = None if number is None else self.schemes[number].window
         assert window is not None
-        slots = table.num_slots(*window)
-        return slots * _WORTH_OF_A_SLOT <= where.num_tokens or where.num_tokens > _LONGEST_DENSE
+        cost = table.num_candidates(*window) * _COST_OF_CANDIDATE
+        return cost <= tokens.num_tokens or tokens.num_tokens > _LONGEST_DENSE
 
     def _vectors(
-        self, where: SchemeCoordinates
+        self, scheme_coordinates: SchemeCoordinates
     ) -> Iterator[tuple[nn.Module, PositionScheme, Tensor]]:
-        """The encodings that have a vector for each coordinate, with their schemes and values."""
-        absolute = [
-            (scheme, values)
-            for scheme, values in zip(self.schemes, where.values, strict=True)
-            if scheme.encoding in ABSOLUTE
-        ]
-        for encoding, (scheme, values) in zip(self.positions, absolute, strict=True):
-            yield encoding, scheme, values
+        """Yield each vector encoding with its scheme and its coordinates, int (G, T)."""
+        encodings = iter(self.positions)
+        for scheme, values in zip(self.schemes, scheme_coordinates.values, strict=True):
+            if scheme.encoding in ABSOLUTE:
+                # No token sees padding, but its coordinate must not be outside a learned table.
+                values = torch.where(scheme_coordinates.index < 0, 0, values)
+                yield next(encodings), scheme, values
 
 
 def _on_device(generator: torch.Generator, device: torch.device) -> torch.Generator:
-    """A generator for a device, a function of one for the CPU."""
+    """Return a generator on `device` whose state is a function of one on the CPU."""
     if device.type == "cpu":
         return generator
     seed = int(torch.randint(1 << 62, (), generator=generator))

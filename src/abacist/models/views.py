@@ -1,8 +1,10 @@
-"""Which keys every query looks at.
+"""Views: which keys every query is paired with, and which of these it attends to.
 
-Two forms of the same thing: a *dense* view pairs each query with all T keys, a *windowed* view
-with the S keys that its window can hold, found by place. The second costs time and memory in
-proportion to the length of the line; both give the same attention.
+There are two forms. A *dense* view pairs each query with all T keys. A *windowed* view pairs it
+with the C candidate keys that its window can hold, which a `KeyTable` finds by coordinate; its
+time and memory grow in proportion to the length of the line. Both give the same attention.
+
+In shapes, C stands for the keys that a query is paired with: all T of them in a dense view.
 """
 
 from dataclasses import dataclass
@@ -17,83 +19,92 @@ from abacist.models.coordinates import Coordinates, SchemeCoordinates
 
 @dataclass(frozen=True)
 class View:
-    """For every query, the keys it is paired with."""
+    """The keys that every query is paired with, and what is known of each pair."""
 
-    columns: Tensor | None
-    """int64 (G, Q, S): the key columns of a windowed view; None pairs a query with all T."""
+    keys: Tensor | None
+    """int64 (G, Q, C): indices of the candidate keys in a windowed view; None for a dense view."""
     visible: Tensor
-    """bool (G, Q, S or T): whether the pair attends."""
-    pairs: list[Tensor]
-    """For each scheme that biases scores, (G, Q, S or T, …): what its bias is a function of."""
+    """bool (G, Q, C): whether the query attends to the key."""
+    bias_inputs: list[Tensor]
+    """One tensor (G, Q, C) or (G, Q, C, 2) per biasing scheme: the argument of its bias."""
 
 
-class ColumnTable:
-    """Finds the columns of a line that hold a given coordinate value.
+class KeyTable:
+    """Finds the tokens of a line that have a given coordinate.
 
-    `table[g, v]` lists the columns whose value is v, in order, filled up with -1.
+    `table[g, value]` lists the indices of the tokens of line g that have this value, in ascending
+    order, filled up with -1. Tokens whose value is EVERYWHERE are in a list of their own.
     """
 
-    def __init__(self, values: Tensor, valid: Tensor, spare_rows: int = 0) -> None:
-        """`values` and `valid`: (G, T). `spare_rows`: values beyond the largest, for `append`."""
-        lines, num_tokens = values.shape
-        device = values.device
-        listed = valid & (values >= 0)
-        height = int(torch.where(listed, values, 0).max()) + 1 + spare_rows
-        # Unlisted tokens go to a row of their own, which stays out of every window.
-        row = torch.where(listed, values, height + 1)
+    def __init__(self, values_GT: Tensor, is_token_GT: Tensor, spare_values: int = 0) -> None:
+        """Build the table from coordinates.
+
+        Args:
+            values_GT: int, the coordinate of every token.
+            is_token_GT: bool, False for padding.
+            spare_values: number of values beyond the largest one for which there is room, so that
+                `append` can add tokens that have them.
+        """
+        num_lines, num_tokens = values_GT.shape
+        device = values_GT.device
+        listed = is_token_GT & (values_GT >= 0)
+        num_values = int(torch.where(listed, values_GT, 0).max()) + 1 + spare_values
+        # Two more rows follow the values: an empty one, which answers for values outside the
+        # line, and one for tokens that are in no list, which is never looked up.
+        row = torch.where(listed, values_GT, num_values + 1)
         order = row.argsort(dim=1, stable=True)
         ordered = row.gather(1, order)
         rank = torch.arange(num_tokens, device=device) - torch.searchsorted(ordered, ordered)
-        depth = int(torch.where(ordered <= height, rank, 0).max()) + 1
-        # Row `height` is blank: it answers for values outside the line.
-        self.table = torch.full((lines, height + 2, depth + 1), -1, device=device)
-        line = torch.arange(lines, device=device).unsqueeze(1)
+        depth = int(torch.where(ordered <= num_values, rank, 0).max()) + 1
+        self.table = torch.full((num_lines, num_values + 2, depth + 1), -1, device=device)
+        line = torch.arange(num_lines, device=device).unsqueeze(1)
         self.table[line, ordered, rank.clamp(max=depth)] = order
-        self.table[:, height:] = -1
+        self.table[:, num_values:] = -1
         self.table[:, :, depth] = -1
-        self.height, self.num_used = height, (self.table >= 0).sum(dim=2)
-        everywhere = valid & (values == Coordinates.EVERYWHERE)
-        count = int(everywhere.sum(dim=1).max())
-        marked = everywhere.long().argsort(dim=1, descending=True, stable=True)[:, :count]
-        self.everywhere = torch.where(everywhere.gather(1, marked), marked, -1)
+        self.num_values, self.num_listed = num_values, (self.table >= 0).sum(dim=2)
+        is_everywhere = is_token_GT & (values_GT == Coordinates.EVERYWHERE)
+        count = int(is_everywhere.sum(dim=1).max())
+        index = is_everywhere.long().argsort(dim=1, descending=True, stable=True)[:, :count]
+        self.everywhere = torch.where(is_everywhere.gather(1, index), index, -1)
 
-    def find(self, values: Tensor, low: int, high: int) -> Tensor:
-        """Columns holding values + low … values + high, (G, Q, S), -1 where there is none.
+    def find(self, values_GQ: Tensor, low: int, high: int) -> Tensor:
+        """Return the indices of tokens with values from v + low to v + high, int64 (G, Q, C).
 
-        Tokens that stand in every column come last. Queries without a place find only those.
+        Tokens that stand in every column come last. A query with a negative value finds only
+        these. Unused entries are -1.
         """
-        offsets = torch.arange(low, high + 1, device=values.device)
-        rows = values.unsqueeze(-1) + offsets
-        outside = (values.unsqueeze(-1) < 0) | (rows < 0) | (rows >= self.height)
-        rows = torch.where(outside, self.height, rows)
-        line = torch.arange(self.table.shape[0], device=values.device).view(-1, 1, 1)
-        # Slots that are blank in all rows need not be looked at.
-        most = max(1, int(self.num_used[:, : self.height].max()))
-        found = self.table[line, rows, :most].flatten(2)
-        everywhere = self.everywhere.unsqueeze(1).expand(-1, values.shape[1], -1)
-        return torch.cat([found, everywhere], dim=2)
+        differences = torch.arange(low, high + 1, device=values_GQ.device)
+        rows = values_GQ.unsqueeze(-1) + differences
+        outside = (values_GQ.unsqueeze(-1) < 0) | (rows < 0) | (rows >= self.num_values)
+        rows = torch.where(outside, self.num_values, rows)
+        line = torch.arange(self.table.shape[0], device=values_GQ.device).view(-1, 1, 1)
+        # Ranks that no list reaches would only add candidates that are -1.
+        longest = max(1, int(self.num_listed[:, : self.num_values].max()))
+        indices = self.table[line, rows, :longest].flatten(2)
+        everywhere = self.everywhere.unsqueeze(1).expand(-1, values_GQ.shape[1], -1)
+        return torch.cat([indices, everywhere], dim=2)
 
-    def num_slots(self, low: int, high: int) -> int:
-        """How many columns `find` gives for each query, empty ones included."""
+    def num_candidates(self, low: int, high: int) -> int:
+        """Return an upper bound of C, the number of indices that `find` returns per query."""
         return (high - low + 1) * self.table.shape[2] + self.everywhere.shape[1]
 
-    def append(self, values: Tensor, columns: Tensor) -> None:
-        """Add one token to every line: its value and its column, (G,) each."""
-        line = torch.arange(len(values), device=values.device)
-        row = torch.where((values >= 0) & (values < self.height), values, self.height)
-        rank = self.num_used[line, row]
-        listed = row < self.height
+    def append(self, values_G: Tensor, indices_G: Tensor) -> None:
+        """Add one token to every line, with its value and its index."""
+        line = torch.arange(len(values_G), device=values_G.device)
+        listed = (values_G >= 0) & (values_G < self.num_values)
+        row = torch.where(listed, values_G, self.num_values)
+        rank = self.num_listed[line, row]
         if bool((listed & (rank >= self.table.shape[2])).any()):
             # Half as deep again, so that a line that fills one row is not copied for every token.
             deeper = (self.table.shape[2] + 1) // 2
             self.table = torch.nn.functional.pad(self.table, (0, deeper), value=-1)
         rank = rank.clamp(max=self.table.shape[2] - 1)
-        self.table[line, row, rank] = torch.where(listed, columns, -1)
-        self.num_used[line, row] += listed.long()
-        everywhere = values == Coordinates.EVERYWHERE
-        if bool(everywhere.any()):
-            column = torch.where(everywhere, columns, -1).unsqueeze(1)
-            self.everywhere = torch.cat([self.everywhere, column], dim=1)
+        self.table[line, row, rank] = torch.where(listed, indices_G, -1)
+        self.num_listed[line, row] += listed.long()
+        is_everywhere = values_G == Coordinates.EVERYWHERE
+        if bool(is_everywhere.any()):
+            index = torch.where(is_everywhere, indices_G, -1).unsqueeze(1)
+            self.everywhere = torch.cat([self.everywhere, index], dim=1)
 
 
 def dense_view(
@@ -102,89 +113,92 @@ def dense_view(
     key: SchemeCoordinates,
     causal: bool = True,
 ) -> View:
-    """Every query paired with every key."""
+    """Pair every query, (G, Q), with every key, (G, T)."""
     query_index, key_index = query.index.unsqueeze(-1), key.index.unsqueeze(-2)
     visible = key_index >= 0
     if causal:
         visible = visible & (key_index <= query_index)
     visible = visible.expand(-1, query.num_tokens, -1)
-    pairs = []
+    bias_inputs = []
     for scheme, query_values, key_values in zip(schemes, query.values, key.values, strict=True):
         query_values, key_values = query_values.unsqueeze(-1), key_values.unsqueeze(-2)
         inside = encodings.inside_window(scheme, query_values, key_values)
         if inside is not None:
             visible = visible & (inside | (key_index == query_index))
         if scheme.encoding in encodings.BIASING:
-            pairs.append(encodings.features(scheme, query_values, key_values, causal))
-    return View(None, visible, pairs)
+            bias_inputs.append(encodings.bias_input(scheme, query_values, key_values, causal))
+    return View(None, visible, bias_inputs)
 
 
 def windowed_view(
     schemes: tuple[PositionScheme, ...],
     query: SchemeCoordinates,
     key: SchemeCoordinates,
-    table: ColumnTable,
+    table: KeyTable,
     causal: bool = True,
 ) -> View:
-    """Every query paired with the keys that the first windowed scheme lets it see.
+    """Pair every query, (G, Q), with the keys inside the window of the first windowed scheme.
 
-    Key columns must be key indices, as they are wherever lines are padded on the right.
+    `table` holds the keys by the coordinate of that scheme. Tokens must be stored at their index,
+    as they are wherever lines are padded on the right.
     """
-    number = window_number(schemes)
-    if number is None:
+    first = first_windowed(schemes)
+    if first is None:
         raise ValueError("a windowed view needs a scheme with a window")
-    window = schemes[number].window
+    window = schemes[first].window
     assert window is not None
-    columns = table.find(query.values[number], *window)
-    # A window holds difference 0, so a query with a place finds itself; one without does not.
-    without = query.values[number] == Coordinates.NO_PLACE
-    if bool(without.any()):
-        own = torch.where(without, query.index, -1)
-        columns = torch.cat([columns, own.unsqueeze(-1)], dim=2)
+    candidates = table.find(query.values[first], *window)
+    # A window contains difference 0, so a query finds itself, unless it has no coordinate.
+    has_none = query.values[first] == Coordinates.NO_PLACE
+    if bool(has_none.any()):
+        own = torch.where(has_none, query.index, -1)
+        candidates = torch.cat([candidates, own.unsqueeze(-1)], dim=2)
     query_index = query.index.unsqueeze(-1)
-    visible = columns >= 0
+    visible = candidates >= 0
     if causal:
-        visible = visible & (columns <= query_index)
-    columns = columns.clamp(min=0)
-    pairs = []
-    for other, scheme in enumerate(schemes):
-        # Lines that share their columns may still have each its own, randomised values.
-        values = key.values[other].unsqueeze(1).expand(-1, columns.shape[1], -1)
-        lines = max(len(values), len(columns))
-        key_values = values.expand(lines, -1, -1).gather(2, columns.expand(lines, -1, -1))
-        query_values = query.values[other].unsqueeze(-1)
-        if other != number:
+        visible = visible & (candidates <= query_index)
+    keys_GQC = candidates.clamp(min=0)
+    bias_inputs = []
+    for number, scheme in enumerate(schemes):
+        # Lines with the same candidates can still have different, randomised values.
+        values = key.values[number].unsqueeze(1).expand(-1, keys_GQC.shape[1], -1)
+        num_lines = max(len(values), len(keys_GQC))
+        key_values = values.expand(num_lines, -1, -1).gather(2, keys_GQC.expand(num_lines, -1, -1))
+        query_values = query.values[number].unsqueeze(-1)
+        if number != first:
             inside = encodings.inside_window(scheme, query_values, key_values)
             if inside is not None:
-                visible = visible & (inside | (columns == query_index))
+                visible = visible & (inside | (keys_GQC == query_index))
         if scheme.encoding in encodings.BIASING:
-            pairs.append(encodings.features(scheme, query_values, key_values, causal))
-    return _without_gaps(View(columns, visible, pairs))
+            bias_inputs.append(encodings.bias_input(scheme, query_values, key_values, causal))
+    return _visible_first(View(keys_GQC, visible, bias_inputs))
 
 
-def _without_gaps(view: View) -> View:
-    """The same view with as few slots as the query that sees most has keys.
+def _visible_first(view: View) -> View:
+    """Reorder the candidates so that visible ones come first, and drop those that no query sees.
 
-    Several windows at once leave few of the keys that the first one finds.
+    This pays where several windows together hide most keys that the first window finds. A view
+    of which more than half is visible is returned as it is.
     """
-    assert view.columns is not None
+    assert view.keys is not None
     num_visible = int(view.visible.sum(dim=2).max()) if view.visible.numel() else 0
     if 2 * num_visible > view.visible.shape[2]:
         return view
     order = view.visible.int().argsort(dim=2, descending=True, stable=True)[:, :, :num_visible]
 
-    def chosen(slots: Tensor) -> Tensor:
-        lines = max(len(slots), len(order))
-        where = order.expand(lines, -1, -1)
-        slots = slots.expand(lines, *slots.shape[1:])
-        if slots.dim() == 3:
-            return slots.gather(2, where)
-        return slots.gather(2, where.unsqueeze(3).expand(-1, -1, -1, slots.shape[3]))
+    def reordered(pairs: Tensor) -> Tensor:
+        """Return (G, Q, num_visible, …) from (G, Q, C, …)."""
+        num_lines = max(len(pairs), len(order))
+        pairs = pairs.expand(num_lines, *pairs.shape[1:])
+        candidate = order.expand(num_lines, -1, -1)
+        if pairs.dim() == 4:
+            candidate = candidate.unsqueeze(3).expand(-1, -1, -1, pairs.shape[3])
+        return pairs.gather(2, candidate)
 
-    pairs = [chosen(pair) for pair in view.pairs]
-    return View(chosen(view.columns), chosen(view.visible), pairs)
+    bias_inputs = [reordered(pairs) for pairs in view.bias_inputs]
+    return View(reordered(view.keys), reordered(view.visible), bias_inputs)
 
 
-def window_number(schemes: tuple[PositionScheme, ...]) -> int | None:
-    """Which scheme's window bounds what a query can see; None if no scheme has one."""
+def first_windowed(schemes: tuple[PositionScheme, ...]) -> int | None:
+    """Return the number of the first scheme with a window; None if attention is not windowed."""
     return next((i for i, scheme in enumerate(schemes) if scheme.window is not None), None)
