@@ -1,4 +1,4 @@
-"""Training looped models: the progressive loss, and what it leaves to chance."""
+"""Training looped models: the progressive loss and its random numbers."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ import abacist
 from abacist import recipes
 from abacist.configuration import override
 from abacist.data.stream import TrainingStream
-from abacist.models.teacher_forcing import IGNORED, Forced, teacher_forced
+from abacist.models.teacher_forcing import IGNORED, Predictions, teacher_forced
 from abacist.runs import training
 from abacist.runs.run import build_model, build_problems
 from abacist.training import checkpoint, step
@@ -17,9 +17,9 @@ from abacist.training.loop import Observer
 from abacist.training.optimizer import Optimizer
 from abacist.training.step import training_step
 
-LOOPS = 6
+RECURRENCES = 6
 LOOPED = {
-    "model.recurrences": LOOPS,
+    "model.recurrences": RECURRENCES,
     "model.injection": "add",
     "training.progressive_weight": 0.3,
     "training.clip_norm": 1e9,
@@ -33,7 +33,7 @@ def _one_thread():
 
 
 def looped(quick_settings, **more):
-    """A recipe, its model with weights of a fixed seed, and a batch with whether it is aligned."""
+    """Return a recipe, its model with weights of a fixed seed, a batch, and whether that is aligned."""
     recipe = override(recipes.find("add"), quick_settings | LOOPED | more)
     torch.manual_seed(0)
     model = build_model(recipe)
@@ -43,17 +43,17 @@ def looped(quick_settings, **more):
     return recipe, model, stream.batch(0), stream.aligned
 
 
-def loss_of(model, lines, aligned, recurrences=None, detached=0):
-    forced = teacher_forced(
-        model, lines, equal_lengths=aligned, recurrences=recurrences, detached=detached
+def loss_of(model, lines, aligned, recurrences=None, num_detached=0):
+    predictions = teacher_forced(
+        model, lines, equal_lengths=aligned, recurrences=recurrences, num_detached=num_detached
     )
     return nn.functional.cross_entropy(
-        forced.logits.flatten(0, 1), forced.labels.flatten(), ignore_index=IGNORED
+        predictions.logits.flatten(0, 1), predictions.labels.flatten(), ignore_index=IGNORED
     )
 
 
 def one_step(quick_settings, number=0, seed=0, **more):
-    """The loss of one training step and the gradient it was made with."""
+    """Return the loss and the gradient of one training step."""
     recipe, model, lines, aligned = looped(quick_settings, **more)
     optimizer = Optimizer(model, recipe.training)
     loss = training_step(model, optimizer, lines, recipe.training, number, aligned, seed)
@@ -62,29 +62,25 @@ def one_step(quick_settings, number=0, seed=0, **more):
 
 @pytest.fixture
 def passes(monkeypatch):
-    """The recurrences and detached recurrences of every pass that a training step makes."""
-    made = []
+    """The recurrences and the detached ones of every pass of a training step."""
+    passes = []
 
-    def listen(*args, recurrences=None, detached=0, **kwargs):
-        made.append((recurrences, detached))
-        return teacher_forced(*args, recurrences=recurrences, detached=detached, **kwargs)
+    def listen(*args, recurrences=None, num_detached=0, **kwargs):
+        passes.append((recurrences, num_detached))
+        return teacher_forced(*args, recurrences=recurrences, num_detached=num_detached, **kwargs)
 
     monkeypatch.setattr(step, "teacher_forced", listen)
-    return made
+    return passes
 
 
 @each_kind
 @pytest.mark.parametrize("number", range(5))
-def test_the_loss_is_that_of_all_loops_mixed_with_that_of_others(
-    quick_settings, passes, kind, number
-):
+def test_the_loss_mixes_a_full_pass_with_another_one(quick_settings, passes, kind, number):
     loss, gradient = one_step(quick_settings, number, **{"training.progressive_loss": kind})
-    (recurrences, detached), (fewer, without) = passes
-    assert (recurrences, detached) == (None, 0)
+    full, other = passes
+    assert full == (None, 0)
     _, model, lines, aligned = looped(quick_settings)
-    whole = loss_of(model, lines, aligned)
-    other = loss_of(model, lines, aligned, fewer, without)
-    mixed = 0.7 * whole + 0.3 * other
+    mixed = 0.7 * loss_of(model, lines, aligned) + 0.3 * loss_of(model, lines, aligned, *other)
     assert loss == pytest.approx(mixed.item(), rel=1e-6)
     expected = torch.autograd.grad(mixed, list(model.parameters()))
     torch.testing.assert_close(
@@ -93,7 +89,7 @@ def test_the_loss_is_that_of_all_loops_mixed_with_that_of_others(
 
 
 @each_kind
-def test_a_weight_of_0_trains_on_all_loops_alone(quick_settings, kind):
+def test_a_weight_of_0_trains_on_the_full_pass_only(quick_settings, kind):
     plain = one_step(quick_settings)
     mixed = one_step(
         quick_settings,
@@ -104,7 +100,7 @@ def test_a_weight_of_0_trains_on_all_loops_alone(quick_settings, kind):
 
 
 @each_kind
-def test_a_weight_of_1_trains_on_the_other_loops_alone(quick_settings, passes, kind):
+def test_a_weight_of_1_trains_on_the_other_pass_only(quick_settings, passes, kind):
     loss, _ = one_step(
         quick_settings,
         number=3,
@@ -121,42 +117,45 @@ def test_without_a_progressive_loss_a_step_makes_one_pass(quick_settings, passes
 
 @pytest.fixture
 def drawn(quick_settings, monkeypatch):
-    """Recurrences and detached ones of the other pass, at 60 steps of which none runs the model."""
+    """The recurrences and the detached ones of the other pass of 60 steps, which do not run the model."""
 
-    def draw(kind, seed=0, loops=LOOPS):
+    def draw(kind, seed=0, num_recurrences=RECURRENCES):
         recipe, model, lines, aligned = looped(
-            quick_settings, **{"training.progressive_loss": kind, "model.recurrences": loops}
+            quick_settings,
+            **{"training.progressive_loss": kind, "model.recurrences": num_recurrences},
         )
         optimizer = Optimizer(model, recipe.training)
-        made = []
+        passes = []
 
-        def listen(model, lines, *, recurrences, detached, **kwargs):
-            made.append((recurrences, detached))
-            return Forced(model.head.weight[None], torch.zeros(1, len(model.head.weight)).long())
+        def listen(model, lines, *, recurrences, num_detached, **kwargs):
+            passes.append((recurrences, num_detached))
+            return Predictions(
+                model.head.weight[None], torch.zeros(1, len(model.head.weight)).long()
+            )
 
         monkeypatch.setattr(step, "teacher_forced", listen)
         for number in range(60):
             training_step(model, optimizer, lines, recipe.training, number, aligned, seed)
-        return made[1::2]
+        return passes[1::2]
 
     return draw
 
 
-def test_fewer_draws_every_number_of_loops_and_detaches_none(drawn):
-    found = drawn("fewer", loops=4)
-    assert {recurrences for recurrences, _ in found} == {1, 2, 3, 4}
-    assert {detached for _, detached in found} == {0}
+def test_fewer_draws_every_number_of_recurrences_and_detaches_none(drawn):
+    passes = drawn("fewer", num_recurrences=4)
+    assert {recurrences for recurrences, _ in passes} == {1, 2, 3, 4}
+    assert {num_detached for _, num_detached in passes} == {0}
 
 
-def test_detached_draws_loops_without_gradient_and_at_least_one_with(drawn):
-    found = drawn("detached", loops=4)
-    assert {detached for _, detached in found} == {0, 1, 2, 3}
-    assert {recurrences - detached for recurrences, detached in found} == {1, 2}
-    assert all(recurrences <= 4 for recurrences, _ in found)
+def test_detached_draws_recurrences_without_gradient_and_at_least_one_with(drawn):
+    passes = drawn("detached", num_recurrences=4)
+    assert {num_detached for _, num_detached in passes} == {0, 1, 2, 3}
+    assert {recurrences - num_detached for recurrences, num_detached in passes} == {1, 2}
+    assert all(recurrences <= 4 for recurrences, _ in passes)
 
 
 @each_kind
-def test_loops_are_drawn_anew_at_every_step_and_repeated_by_seed_and_step(drawn, kind):
+def test_recurrences_are_drawn_for_every_step_and_repeated_by_seed_and_step(drawn, kind):
     first, again, other = (drawn(kind, seed=seed) for seed in (1, 1, 2))
     assert first == again
     assert first != other
@@ -187,7 +186,7 @@ def test_a_step_is_repeated_by_its_seed_and_number(quick_settings, settings, kin
 
 
 @each_chance
-def test_validation_leaves_nothing_to_chance(quick_settings, settings):
+def test_validation_draws_no_random_numbers(quick_settings, settings):
     _, model, lines, aligned = looped(quick_settings, **settings)
     model.eval()
     with torch.no_grad():
@@ -195,7 +194,7 @@ def test_validation_leaves_nothing_to_chance(quick_settings, settings):
 
 
 @pytest.mark.parametrize("positions", ["abacus", "randomised-fire"])
-def test_a_batch_done_in_parts_has_one_offset_or_subset_as_a_whole_one(
+def test_a_batch_with_random_offsets_or_subsets_is_not_split(
     quick_settings, monkeypatch, positions
 ):
     settings = {"model.positions": positions, "training.batch_size": 32}
@@ -206,7 +205,7 @@ def test_a_batch_done_in_parts_has_one_offset_or_subset_as_a_whole_one(
 
 
 class _StopAt(Observer):
-    """Breaks off a training after a step, as a crash would."""
+    """Interrupts a training after a step, as a crash would."""
 
     def __init__(self, step):
         self.step = step
@@ -227,14 +226,14 @@ RESUMED = {
 
 
 @pytest.mark.parametrize(("settings", "kind"), RESUMED.values(), ids=RESUMED.keys())
-def test_a_broken_off_run_resumes_to_the_same_bits(tmp_path, quick_settings, settings, kind):
+def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path, quick_settings, settings, kind):
     settings = quick_settings | LOOPED | settings | {"training.progressive_loss": kind}
     settings["model.recurrences"] = 3
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     abacist.train("add", out=whole, seed=1, settings=settings, threads=1)
     with pytest.raises(ConnectionError):
         abacist.train("add", out=broken, seed=1, settings=settings, threads=1, observer=_StopAt(17))
-    # Whatever the process drew in between must not count.
+    # Random numbers that the process drew in between must not matter.
     torch.manual_seed(99)
     training.resume(broken)
     first, second = (
@@ -251,7 +250,7 @@ def test_a_broken_off_run_resumes_to_the_same_bits(tmp_path, quick_settings, set
 
 
 @each_kind
-def test_a_looped_model_learns_its_batch_by_heart_with_a_progressive_loss(quick_settings, kind):
+def test_a_looped_model_memorises_its_batch_with_a_progressive_loss(quick_settings, kind):
     recipe, model, lines, aligned = looped(
         quick_settings,
         **{

@@ -51,7 +51,7 @@ def test_another_seed_gives_other_weights(tmp_path, quick_settings):
 
 
 class _StopAt(Observer):
-    """Breaks off a training after a step, as a crash would."""
+    """Interrupts a training after a step, as a crash would."""
 
     def __init__(self, step: int) -> None:
         self.step = step
@@ -63,7 +63,7 @@ class _StopAt(Observer):
 
 @pytest.mark.parametrize("positions", ["place-relative", "coupling"])
 @pytest.mark.parametrize("stop", [3, 10, 17, 23])
-def test_a_broken_off_run_resumes_to_the_same_bits(tmp_path, quick_settings, stop, positions):
+def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path, quick_settings, stop, positions):
     settings = quick_settings | {"model.positions": positions}
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     abacist.train("add", out=whole, seed=1, settings=settings, threads=1)
@@ -142,7 +142,7 @@ def test_a_loss_that_is_not_finite_stops_with_the_last_good_checkpoint_kept(
     checkpoint.verify(newest)
 
 
-def test_a_flipped_byte_is_found_and_named(untrained):
+def test_a_flipped_byte_is_reported_with_its_file(untrained):
     newest = checkpoint.all_in(untrained.directory.checkpoints)[-1]
     _flip_byte(newest / "model.safetensors")
     with pytest.raises(CheckpointError, match=r"model\.safetensors is damaged"):
@@ -169,7 +169,7 @@ def test_only_the_newest_checkpoints_are_kept(untrained):
     assert names == ["step-000020", "step-000024"]
 
 
-def test_a_directory_that_exists_is_refused_unless_told_otherwise(untrained, quick_settings):
+def test_an_existing_directory_is_refused_unless_overwriting_is_allowed(untrained, quick_settings):
     with pytest.raises(RunError, match=r"exists\. Type --resume"):
         abacist.train("add", out=untrained.path, settings=quick_settings, threads=1)
     abacist.train("add", out=untrained.path, settings=quick_settings, threads=1, overwrite=True)
@@ -185,14 +185,14 @@ def test_a_run_that_is_being_trained_is_neither_resumed_nor_overwritten(untraine
     assert abacist.resume(untrained.path).step == untrained.step
 
 
-def test_overwrite_never_removes_what_is_not_a_run(tmp_path, quick_settings):
+def test_overwrite_never_removes_a_directory_that_is_no_run(tmp_path, quick_settings):
     (tmp_path / "precious.txt").write_text("keep me")
     with pytest.raises(RunError, match="something else"):
         abacist.train("add", out=tmp_path, settings=quick_settings, overwrite=True)
     assert (tmp_path / "precious.txt").read_text() == "keep me"
 
 
-def test_run_json_tells_how_to_repeat_the_run(untrained):
+def test_run_json_says_how_to_repeat_the_run(untrained):
     record = json.loads(untrained.directory.run_json.read_text())
     assert record["seed"] == 0
     assert record["threads"] == 1
@@ -211,7 +211,7 @@ def test_loading_an_unfinished_run_warns(tmp_path, quick_settings):
         abacist.load(tmp_path / "run")
 
 
-def test_timing_threads_leaves_the_model_as_it_is(untrained):
+def test_timing_threads_does_not_change_the_model(untrained):
     before = {name: p.clone() for name, p in untrained.model.named_parameters()}
     stream = training.TrainingStream(
         untrained.task, untrained.format, untrained.recipe.split, 8, seed=0
@@ -224,7 +224,7 @@ def test_timing_threads_leaves_the_model_as_it_is(untrained):
     assert all(torch.equal(before[n], p) for n, p in untrained.model.named_parameters())
 
 
-def test_the_rate_warms_up_and_ends_at_its_final_fraction():
+def test_the_learning_rate_warms_up_and_ends_at_its_final_fraction():
     config = TrainingConfig(
         num_steps=1000, learning_rate=0.1, warmup_steps=100, final_fraction=0.05
     )
@@ -236,7 +236,7 @@ def test_the_rate_warms_up_and_ends_at_its_final_fraction():
 
 
 def test_training_losses_are_those_of_the_stored_run(tmp_path, quick_settings):
-    """A refactor must not change what is trained; these digits were printed by the first version."""
+    """A refactoring must not change a single bit; the first version printed these losses."""
     losses = []
 
     class Listen(Observer):
@@ -267,7 +267,7 @@ def test_every_recipe_takes_a_step_and_is_found_by_name(tmp_path, quick_settings
         assert run.recipe == recipe
 
 
-def test_resuming_removes_verdicts_on_weights_that_are_about_to_change(tmp_path, quick_settings):
+def test_resuming_removes_results_about_weights_that_will_change(tmp_path, quick_settings):
     path = tmp_path / "run"
     with pytest.raises(ConnectionError):
         abacist.train("add", out=path, settings=quick_settings, threads=1, observer=_StopAt(12))
@@ -281,15 +281,15 @@ def test_resuming_removes_verdicts_on_weights_that_are_about_to_change(tmp_path,
 
 
 @pytest.mark.parametrize(
-    "given", [{"threads": 10**6}, {"threads": 0}, {"seed": -1}, {"seed": 1 << 70}]
+    "arguments", [{"threads": 10**6}, {"threads": 0}, {"seed": -1}, {"seed": 1 << 70}]
 )
-def test_threads_and_seeds_out_of_range_are_refused_before_a_directory_is_made(tmp_path, given):
+def test_threads_and_seeds_out_of_range_are_refused_before_a_directory_is_made(tmp_path, arguments):
     with pytest.raises(abacist.AbacistError, match="must be"):
-        abacist.train("add", out=tmp_path / "run", **given)
+        abacist.train("add", out=tmp_path / "run", **arguments)
     assert not (tmp_path / "run").exists()
 
 
-def test_a_large_batch_is_done_in_parts_with_the_same_gradient(monkeypatch):
+def test_a_large_batch_is_split_and_has_the_same_gradient(monkeypatch):
     recipe = override(recipes.find("add"), {"format": "random-spaces", "task.max_digits": 4})
     task, format = build_problems(recipe)
     stream = training.TrainingStream(task, format, recipe.split, batch_size=50, seed=0)
@@ -309,7 +309,7 @@ def test_a_large_batch_is_done_in_parts_with_the_same_gradient(monkeypatch):
     torch.testing.assert_close(weights[0][1], weights[1][1], rtol=1e-9, atol=1e-9)
 
 
-def test_a_torn_line_of_the_metrics_is_left_out_and_said_so(untrained):
+def test_an_incomplete_line_of_the_metrics_is_skipped_with_a_warning(untrained):
     whole = untrained.directory.read_metrics()
     with open(untrained.directory.metrics, "a") as file:
         file.write('{"step": 25, "loss": 1.')

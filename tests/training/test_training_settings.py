@@ -1,4 +1,4 @@
-"""Optimisers, schedules, means, curricula, precision: each against its definition, and each resumes."""
+"""Optimisers, schedules, averages, curricula, precision: each follows its definition and resumes."""
 
 import copy
 import itertools
@@ -28,7 +28,7 @@ from abacist.training.step import training_step
 
 
 class StopAt(Observer):
-    """Breaks off a training after a step, as a crash would."""
+    """Interrupts a training after a step, as a crash would."""
 
     def __init__(self, step: int) -> None:
         self.step = step
@@ -56,7 +56,7 @@ def prepared(settings, seed=0):
     return model, Optimizer(model, recipe.training), batches, recipe.training
 
 
-WAYS = {
+SETTINGS = {
     "muon": {"training.optimizer": "muon"},
     "mean weights": {"training.ema_decay": 0.9},
     "muon and mean weights": {"training.optimizer": "muon", "training.ema_decay": 0.9},
@@ -75,9 +75,9 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_every_way_of_training_resumes_to_the_same_bits(tmp_path, quick_settings, way):
-    settings = quick_settings | WAYS[way]
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_training_setting_resumes_to_the_same_bits(tmp_path, quick_settings, name):
+    settings = quick_settings | SETTINGS[name]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     abacist.train("add", out=whole, settings=settings, threads=1)
     with pytest.raises(ConnectionError):
@@ -120,7 +120,7 @@ def test_a_trapezoid_is_level_and_falls_over_its_last_steps():
     assert learning_rate(default, 90) == 1.0 > learning_rate(default, 91)
 
 
-def test_a_constant_schedule_stays():
+def test_a_constant_schedule_does_not_fall():
     config = TrainingConfig(schedule="constant", **STEPS)
     assert {learning_rate(config, step) for step in range(10, 100)} == {1.0}
 
@@ -141,7 +141,7 @@ def test_a_constant_schedule_stays():
         ({"record_embeddings_every": 0}, "training.record_embeddings_every must be 1 to"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_line(settings, message):
+def test_impossible_settings_are_refused_in_one_line(settings, message):
     with pytest.raises(ConfigurationError, match=message) as error:
         TrainingConfig(**settings)
     assert "\n" not in str(error.value)
@@ -151,7 +151,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(settings, message):
 # Optimisers ---------------------------------------------------------------------------------
 
 
-def test_muon_moves_the_matrices_of_the_layers_and_adamw_the_rest(quick_settings):
+def test_muon_updates_the_matrices_of_the_layers_and_adamw_the_rest(quick_settings):
     settings = quick_settings | {"training.optimizer": "muon", "training.clip_norm": None}
     model, optimizer, batches, config = prepared(settings)
     plain = copy.deepcopy(model)
@@ -185,7 +185,7 @@ def test_muon_moves_the_matrices_of_the_layers_and_adamw_the_rest(quick_settings
         torch.testing.assert_close(parameter, named[name], rtol=1e-5, atol=1e-6, msg=name)
 
 
-def test_the_mean_weights_are_validated_and_saved_and_the_others_trained(tmp_path, quick_settings):
+def test_averaged_weights_are_validated_and_saved_and_the_others_trained(tmp_path, quick_settings):
     settings = quick_settings | {"training.ema_decay": 0.8}
     model, optimizer, batches, config = prepared(settings)
     mean = optimizer.flat.clone()
@@ -204,13 +204,13 @@ def test_the_mean_weights_are_validated_and_saved_and_the_others_trained(tmp_pat
             assert torch.equal(saved[name], parameter), name
 
 
-def test_a_finished_run_has_the_mean_weights_that_it_saved(tmp_path, quick_settings):
+def test_a_finished_run_has_the_averaged_weights_that_it_saved(tmp_path, quick_settings):
     settings = quick_settings | {"training.ema_decay": 0.9}
     run = abacist.train("add", out=tmp_path / "run", settings=settings, threads=1)
     assert same(weights(run.path), {n: p.detach() for n, p in run.model.named_parameters()})
 
 
-def test_a_batch_in_parts_makes_the_same_step(quick_settings):
+def test_micro_batches_make_the_same_step(quick_settings):
     outcomes = []
     for parts in (None, 4):
         model, optimizer, batches, config = prepared(
@@ -239,10 +239,8 @@ def test_loss_on_all_is_the_mean_over_every_token_but_the_first(quick_settings):
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_half_precision_makes_nearly_the_same_step(quick_settings, precision):
     losses = []
-    for chosen in ("float32", precision):
-        model, optimizer, batches, config = prepared(
-            quick_settings | {"training.precision": chosen}
-        )
+    for value in ("float32", precision):
+        model, optimizer, batches, config = prepared(quick_settings | {"training.precision": value})
         losses.append(
             [
                 training_step(model, optimizer, batches.batch(s), config, s, batches.aligned)
@@ -253,7 +251,7 @@ def test_half_precision_makes_nearly_the_same_step(quick_settings, precision):
     assert losses[0] == pytest.approx(losses[1], rel=0.02)
 
 
-def test_an_overflow_in_float16_leaves_a_step_out_and_lowers_the_scale(quick_settings):
+def test_an_overflow_in_float16_skips_a_step_and_lowers_the_scale(quick_settings):
     model, optimizer, batches, config = prepared(quick_settings | {"training.precision": "float16"})
     before = optimizer.flat.clone()
     optimizer.loss_scale.value = 1e38
@@ -263,7 +261,7 @@ def test_an_overflow_in_float16_leaves_a_step_out_and_lowers_the_scale(quick_set
     assert optimizer.loss_scale.value == 5e37
 
 
-def test_a_loss_scale_grows_after_many_good_steps_and_gives_up_below_all_sense():
+def test_a_loss_scale_grows_after_many_good_steps_and_fails_when_too_small():
     scale = LossScale()
     first = scale.value
     for _ in range(2_000):
@@ -278,7 +276,7 @@ def test_a_loss_scale_grows_after_many_good_steps_and_gives_up_below_all_sense()
 
 
 def test_each_stage_of_a_curriculum_has_its_steps_and_its_problems(quick_settings):
-    _, _, batches, _ = prepared(quick_settings | WAYS["curriculum"])
+    _, _, batches, _ = prepared(quick_settings | SETTINGS["curriculum"])
     assert isinstance(batches, Curriculum)
     for step, digits in [(0, 1), (4, 1), (5, 2), (11, 2)]:
         lines = batches.batch(step)
@@ -292,7 +290,7 @@ def test_each_stage_of_a_curriculum_has_its_steps_and_its_problems(quick_setting
 
 
 def test_the_task_after_a_curriculum_begins_with_its_own_first_problems(quick_settings):
-    _, _, staged, _ = prepared(quick_settings | WAYS["curriculum"])
+    _, _, staged, _ = prepared(quick_settings | SETTINGS["curriculum"])
     _, _, plain, _ = prepared(quick_settings)
     assert torch.equal(staged.batch(12).ids, plain.batch(0).ids)
 
@@ -306,7 +304,9 @@ def test_the_task_after_a_curriculum_begins_with_its_own_first_problems(quick_se
         ("max_digits=x", "max_digits must be a whole number, 1 to 1,000,000, got 'x'"),
     ],
 )
-def test_a_stage_that_the_task_does_not_hold_is_refused(tmp_path, quick_settings, typed, message):
+def test_a_stage_with_an_unknown_setting_of_the_task_is_refused(
+    tmp_path, quick_settings, typed, message
+):
     settings = quick_settings | {
         "training.curriculum.0.num_steps": "5",
         "training.curriculum.0.task": typed,
@@ -319,7 +319,7 @@ def test_a_stage_that_the_task_does_not_hold_is_refused(tmp_path, quick_settings
 # Stopping, saving, recording ----------------------------------------------------------------
 
 
-def test_training_stops_when_validation_has_reached_its_target_so_often(tmp_path, quick_settings):
+def test_training_stops_after_enough_validations_that_reach_the_target(tmp_path, quick_settings):
     settings = quick_settings | {
         "training.num_steps": 200,
         "training.stop_at": 0.0,
@@ -334,7 +334,7 @@ def test_training_stops_when_validation_has_reached_its_target_so_often(tmp_path
     abacist.load(run.path)  # does not warn that steps are missing
 
 
-def test_checks_in_a_row_are_counted_on_after_a_break(tmp_path, quick_settings):
+def test_consecutive_validations_are_counted_across_an_interruption(tmp_path, quick_settings):
     settings = quick_settings | {
         "training.num_steps": 200,
         "training.stop_at": 0.0,
@@ -348,7 +348,7 @@ def test_checks_in_a_row_are_counted_on_after_a_break(tmp_path, quick_settings):
     assert [r["step"] for r in run.directory.read_metrics()] == [10, 20, 30]
 
 
-def test_checkpoints_are_written_by_the_clock_as_well(tmp_path, quick_settings, monkeypatch):
+def test_checkpoints_are_also_written_after_some_seconds(tmp_path, quick_settings, monkeypatch):
     settings = quick_settings | {
         "training.checkpoint_every": 1_000,
         "training.checkpoint_seconds": 0.1,
@@ -360,7 +360,7 @@ def test_checkpoints_are_written_by_the_clock_as_well(tmp_path, quick_settings, 
     assert 3 < len(checkpoint.all_in(run.directory.checkpoints)) < 24
 
 
-def test_embeddings_are_recorded_and_those_after_the_checkpoint_made_again(
+def test_embeddings_are_recorded_and_those_after_the_checkpoint_recorded_again(
     tmp_path, quick_settings
 ):
     settings = quick_settings | {
@@ -382,7 +382,7 @@ def test_embeddings_are_recorded_and_those_after_the_checkpoint_made_again(
 # Devices, trackers, seeds -------------------------------------------------------------------
 
 
-def test_a_device_that_is_not_here_is_refused(tmp_path, quick_settings):
+def test_a_missing_device_is_refused(tmp_path, quick_settings):
     assert find_device("cpu").type == "cpu"
     with pytest.raises(ConfigurationError, match="must be one of auto, cpu, cuda, mps, got 'gpu'"):
         find_device("gpu")
@@ -430,17 +430,17 @@ def test_an_unknown_tracker_is_refused(tmp_path, name):
         Tracked([name], tmp_path, Observer())
 
 
-def test_seeds_are_trained_as_if_alone_and_told_as_a_distribution(tmp_path, quick_settings):
+def test_seeds_are_trained_as_if_alone_and_reported_as_a_distribution(tmp_path, quick_settings):
     recipe = override(recipes.find("add"), quick_settings)
-    told = []
+    reports = []
     distribution = seeds.start(
-        recipe, tmp_path / "seeds", [3, 4], 1, 1, "cpu", lambda *report: told.append(report)
+        recipe, tmp_path / "seeds", [3, 4], 1, 1, "cpu", lambda *report: reports.append(report)
     )
     alone = abacist.train("add", out=tmp_path / "alone", seed=4, settings=quick_settings, threads=1)
     assert same(weights(tmp_path / "seeds" / "seed-4"), weights(alone.path))
     assert [outcome.seed for outcome in distribution.outcomes] == [3, 4]
     assert distribution.without_error.n == distribution.certified.n == 2
-    assert told[-1][:2] == (48, 48)
+    assert reports[-1][:2] == (48, 48)
     data = distribution.to_json()
     assert data["worst_exact_match"] <= data["median_exact_match"]
     # Finished seeds are not trained again.
@@ -454,7 +454,7 @@ def _outcome(seed, steps_to_target, errors=0, failure=None):
     return seeds.Outcome(seed, 10, 1.0, steps_to_target, 9, 10, errors, False, None, failure)
 
 
-def test_the_median_counts_seeds_that_never_came_there_as_the_worst():
+def test_the_median_counts_seeds_that_never_reach_the_target_as_the_worst():
     def median(*steps):
         outcomes = [_outcome(seed, step) for seed, step in enumerate(steps)]
         return seeds.Distribution(outcomes).median(lambda o: o.steps_to_target)

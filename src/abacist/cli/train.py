@@ -16,7 +16,7 @@ from abacist.recipes.recipe import Recipe
 if TYPE_CHECKING:
     from abacist.runs.run import Run
     from abacist.scoring.solving import Solution
-    from abacist.training.loop import Record
+    from abacist.training.loop import Metrics
 
 
 def run(arguments: list[str]) -> int:
@@ -220,16 +220,16 @@ def _observed(recipe: Recipe, path: Path, track: str | None, carry_out) -> "Run 
         def on_step(self, step: int, loss: float) -> None:
             self.ticker.update(step, total, f"loss {loss:.4f}{self.latest}")
 
-        def on_record(self, record: "Record") -> None:
-            match = record.exact_match
+        def on_metrics(self, metrics: "Metrics") -> None:
+            match = metrics.exact_match
             value = "–" if match.value is None else percent(match.value)
-            speed = f"{record.problems_per_second:,.0f} problems/s"
+            speed = f"{metrics.problems_per_second:,.0f} problems/s"
             self.latest = f", exact match {value}, {speed}"
-            left = record.seconds / record.step * (total - record.step)
+            left = metrics.seconds / metrics.step * (total - metrics.step)
             self.ticker.say(
-                f"step {record.step:>6,} of {total:,}   loss {record.loss:.5f}   "
+                f"step {metrics.step:>6,} of {total:,}   loss {metrics.loss:.5f}   "
                 f"exact match {value} of {match.n:,} validation problems   {speed}   "
-                f"{record.seconds:.0f} s, {left:.0f} s left"
+                f"{metrics.seconds:.0f} s, {left:.0f} s left"
             )
 
     with contextlib.ExitStack() as stack:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from abacist.errors import ConfigurationError
-from abacist.training.loop import Observer, Record
+from abacist.training.loop import Metrics, Observer
 
 TRACKERS = ("tensorboard", "trackio")
 """Where metrics can be sent."""
@@ -29,16 +29,16 @@ class Tracked(Observer):
     def on_step(self, step: int, loss: float) -> None:
         self.inner.on_step(step, loss)
 
-    def on_record(self, record: Record) -> None:
+    def on_metrics(self, metrics: Metrics) -> None:
         values = {
-            "loss": record.loss,
-            "exact_match": record.exact_match.value,
-            "learning_rate": record.learning_rate,
-            "problems_per_second": record.problems_per_second,
+            "loss": metrics.loss,
+            "exact_match": metrics.exact_match.value,
+            "learning_rate": metrics.learning_rate,
+            "problems_per_second": metrics.problems_per_second,
         }
         for tracker in self.trackers:
-            tracker.log({k: v for k, v in values.items() if v is not None}, step=record.step)
-        self.inner.on_record(record)
+            tracker.log({k: v for k, v in values.items() if v is not None}, step=metrics.step)
+        self.inner.on_metrics(metrics)
 
     def __enter__(self) -> "Tracked":
         return self

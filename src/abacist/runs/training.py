@@ -30,7 +30,7 @@ from abacist.tasks.problems import Problems
 from abacist.tasks.task import Task
 from abacist.training import checkpoint
 from abacist.training.checkpoint import Progress
-from abacist.training.loop import Observer, Record, train
+from abacist.training.loop import Metrics, Observer, train
 from abacist.training.optimizer import Optimizer
 from abacist.training.threads import fastest_threads, usable_processors
 
@@ -181,10 +181,10 @@ class _Recorder(Observer):
             embeddings.record(self.directory.embeddings, self.run.model, step)
         self.inner.on_step(step, loss)
 
-    def on_record(self, record: Record) -> None:
-        data = asdict(record) | {"exact_match": record.exact_match.to_json()}
+    def on_metrics(self, metrics: Metrics) -> None:
+        data = asdict(metrics) | {"exact_match": metrics.exact_match.to_json()}
         self.directory.append_metrics(data)
-        self.inner.on_record(record)
+        self.inner.on_metrics(metrics)
 
 
 def _batches(

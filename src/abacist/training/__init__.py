@@ -1,1 +1,1 @@
-"""Training: optimiser, schedule, the loop, checkpoints."""
+"""Training: one step, the loop, the optimiser, its schedule, and checkpoints."""

@@ -1,10 +1,10 @@
-"""Checkpoints: everything needed to go on to the same bits, checksummed, never unpickled.
+"""Checkpoints: all that is needed to resume a training bit for bit. Nothing is ever unpickled.
 
 checkpoints/step-001500/
-  model.safetensors       the weights
-  state.safetensors       what the optimiser remembers
-  state.json              step, seconds spent, and whether it is finished
-  manifest.json           SHA-256 of the other files
+  model.safetensors       weights (averaged weights, where training keeps an average)
+  state.safetensors       state of the optimiser
+  state.json              `Progress`: steps, seconds, and whether the training is finished
+  manifest.json           SHA-256 checksums of the other files
 """
 
 import hashlib
@@ -27,40 +27,40 @@ from abacist.training.optimizer import Optimizer
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a training has come."""
+    """How far a training has got."""
 
     step: int
-    """Optimiser steps done."""
+    """Number of optimiser steps done."""
     seconds: float
-    """Time spent training, over all its parts."""
+    """Training time in seconds, summed over all interruptions."""
     successes: int = 0
-    """Checks in a row that reached the target of an early stop."""
+    """Number of consecutive validations, up to now, that reached `training.stop_at`."""
     finished: bool = False
-    """Whether nothing is left to do."""
+    """Whether the training is complete."""
 
 
 def save(directory: Path, model: Transformer, optimizer: Optimizer, progress: Progress) -> Path:
-    """Write one checkpoint under `directory`, whole or not at all, and return its path."""
+    """Write a checkpoint under `directory`, completely or not at all, and return its path."""
     path = directory / f"step-{progress.step:06d}"
     with optimizer.averaged():
         weights = _weights(model)
-    contents = {
+    data = {
         "model.safetensors": safetensors.torch.save(weights),
         "state.safetensors": safetensors.torch.save(optimizer.state()),
         "state.json": (json.dumps(asdict(progress)) + "\n").encode(),
     }
-    manifest = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    manifest = {name: hashlib.sha256(content).hexdigest() for name, content in data.items()}
     manifest_json = (json.dumps(manifest, indent=2) + "\n").encode()
-    files.write_directory(path, contents | {"manifest.json": manifest_json})
+    files.write_directory(path, data | {"manifest.json": manifest_json})
     return path
 
 
 def all_in(directory: Path) -> list[Path]:
-    """The checkpoints under `directory`, oldest first."""
+    """Return the paths of all checkpoints under `directory`, oldest first."""
     if not directory.is_dir():
         return []
-    named = [p for p in directory.iterdir() if re.fullmatch(r"step-\d{6,}", p.name)]
-    return sorted(named, key=lambda path: int(path.name.removeprefix("step-")))
+    paths = [p for p in directory.iterdir() if re.fullmatch(r"step-\d{6,}", p.name)]
+    return sorted(paths, key=lambda path: int(path.name.removeprefix("step-")))
 
 
 def keep_newest(directory: Path, count: int) -> None:
@@ -70,14 +70,17 @@ def keep_newest(directory: Path, count: int) -> None:
 
 
 def verify(path: Path) -> None:
-    """Raise `CheckpointError`, naming the file, unless every file matches its checksum."""
+    """Check all files against their checksums.
+
+    Raises `CheckpointError`, which names the file, where one is missing or damaged.
+    """
     try:
         manifest = json.loads((path / "manifest.json").read_text())
         items = list(manifest.items())
     except (OSError, ValueError, AttributeError) as error:
         raise CheckpointError(f"{path / 'manifest.json'} is missing or damaged.") from error
     if {name for name, _ in items} != {"model.safetensors", "state.safetensors", "state.json"}:
-        raise CheckpointError(f"{path / 'manifest.json'} does not list a checkpoint's files.")
+        raise CheckpointError(f"{path / 'manifest.json'} does not list the files of a checkpoint.")
     for name, checksum in items:
         file = path / name
         if not file.is_file() or _checksum(file) != checksum:
@@ -87,7 +90,10 @@ def verify(path: Path) -> None:
 
 
 def load_weights(path: Path, model: Transformer) -> None:
-    """Fill `model` from a checkpoint, after checking it."""
+    """Verify a checkpoint and copy its weights into `model`.
+
+    Raises `CheckpointError` where it is damaged or does not fit the model.
+    """
     verify(path)
     file = path / "model.safetensors"
     try:
@@ -101,17 +107,17 @@ def load_weights(path: Path, model: Transformer) -> None:
 
 
 def read_progress(path: Path) -> Progress:
-    """How far the training had come at a checkpoint."""
+    """Return how far the training had got at a checkpoint."""
     return Progress(**json.loads((path / "state.json").read_text()))
 
 
 def load_optimizer(path: Path, optimizer: Optimizer) -> None:
-    """Fill `optimizer` from a checkpoint that `load_weights` has checked."""
+    """Restore the state of `optimizer` from a checkpoint that `load_weights` has verified."""
     optimizer.restore(safetensors.torch.load_file(path / "state.safetensors"))
 
 
 def _weights(model: nn.Module) -> dict[str, Tensor]:
-    """Named parameters, shared ones once."""
+    """Return copies of all parameters by name, shared ones once, on the CPU."""
     return {name: parameter.detach().cpu().clone() for name, parameter in model.named_parameters()}
 
 

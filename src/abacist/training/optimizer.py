@@ -1,8 +1,8 @@
-"""The optimiser: AdamW, or AdamW and Muon, over all parameters as one vector.
+"""The optimiser: AdamW, or Muon and AdamW, over all parameters as one vector.
 
-A small model has a score of small tensors, and a step that visits each of them spends more time
-on visiting than on arithmetic. Laid side by side in one vector they are clipped, decayed and
-updated by a handful of operations, element by element the same.
+A small model has about twenty small tensors, and a step that visits each of them spends more time
+on calls than on arithmetic. In one vector, they are clipped, decayed and updated by a handful of
+operations, with the same result for every element.
 """
 
 import typing
@@ -16,25 +16,27 @@ from abacist.models.transformer import Transformer
 from abacist.training.config import TrainingConfig
 
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")
-"""What AdamW remembers between steps."""
+"""AdamW's state between steps: number of steps, mean gradient, mean square gradient."""
 
-_FIRST_SCALE = 2.0**16
+_INITIAL_LOSS_SCALE = 2.0**16
+_SMALLEST_LOSS_SCALE = 2.0**-14
 _STEPS_BEFORE_DOUBLING = 2_000
 
 
 class Optimizer:
-    """AdamW (arXiv 1711.05101) over one vector of all parameters, with clipping.
+    """AdamW (arXiv 1711.05101) over one vector of all parameters, with gradient clipping.
 
-    The model's parameters become views of the vector, and so do their gradients; the model is
-    used as before. With Muon (arXiv 2502.16982), the matrices inside the layers are updated by
-    it and AdamW has the rest. On request a running mean of the weights is kept beside them.
+    The model's parameters and their gradients become views of two vectors; the model is used as
+    before. With Muon (arXiv 2502.16982), the matrices inside the layers are updated by Muon and
+    all other parameters by AdamW. With `ema_decay`, an exponential moving average of the weights
+    is kept as well.
     """
 
     def __init__(self, model: Transformer, config: TrainingConfig) -> None:
         self.clip_norm, self.ema_decay = config.clip_norm, config.ema_decay
         matrices = _matrices(model) if config.optimizer == "muon" else []
-        chosen = {id(matrix) for matrix in matrices}
-        others = [parameter for parameter in model.parameters() if id(parameter) not in chosen]
+        muon_ids = {id(matrix) for matrix in matrices}
+        others = [parameter for parameter in model.parameters() if id(parameter) not in muon_ids]
         with torch.no_grad():
             parameters = [*others, *matrices]
             self.flat = torch.cat([parameter.flatten() for parameter in parameters])
@@ -60,7 +62,7 @@ class Optimizer:
         )
         self.muon = None
         if matrices:
-            # Scaled to the size of AdamW's steps, so that one rate serves both.
+            # Updates are scaled to the size of AdamW's, so that both use one learning rate.
             self.muon = torch.optim.Muon(
                 matrices,
                 lr=config.learning_rate,
@@ -73,16 +75,20 @@ class Optimizer:
         self.loss_scale = LossScale() if config.precision == "float16" else None
 
     def zero_gradient(self) -> None:
-        """Forget the last step's gradient."""
+        """Set the gradient to zero."""
         self.gradient.zero_()
 
     def step(self, learning_rate: float) -> bool:
-        """Clip, then update; False, and nothing done, where the gradient is not finite."""
+        """Clip the gradient and update the weights.
+
+        Returns False, and leaves the weights as they are, where the gradient is not finite. In
+        half precision an occasional overflow only lowers the loss scale: the step is skipped and
+        the result is True.
+        """
         if self.loss_scale is not None:
             self.gradient.mul_(1 / self.loss_scale.value)
         norm = self.gradient.norm()
         if not torch.isfinite(norm):
-            # Half precision overflows now and then: the step is left out, the scale lowered.
             return self.loss_scale is not None and self.loss_scale.lower()
         if self.clip_norm is not None:
             self.gradient.mul_((self.clip_norm / (norm + 1e-6)).clamp(max=1.0))
@@ -90,7 +96,7 @@ class Optimizer:
             optimizer.param_groups[0]["lr"] = learning_rate
             optimizer.step()
         if self.average is not None:
-            # The mean of few steps must not remember the weights training began with.
+            # A smaller decay at first, so that the average soon forgets the initial weights.
             self.num_averaged += 1
             decay = min(self.ema_decay, self.num_averaged / (self.num_averaged + 9))
             self.average.lerp_(self.flat, 1 - decay)
@@ -100,43 +106,43 @@ class Optimizer:
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
-        """Within, the model has the mean weights, where a mean is kept."""
+        """Give the model its averaged weights, where an average is kept, within a `with` block."""
         if self.average is None:
             yield
             return
-        present = self.flat.clone()
+        current = self.flat.clone()
         self.flat.copy_(self.average)
         try:
             yield
         finally:
-            self.flat.copy_(present)
+            self.flat.copy_(current)
 
     def adopt_average(self) -> None:
-        """Leave the model with the mean weights, where a mean is kept."""
+        """Replace the model's weights by the averaged ones, where an average is kept."""
         if self.average is not None:
             self.flat.copy_(self.average)
 
     def state(self) -> dict[str, Tensor]:
-        """What must be kept to go on later, beside the (mean) weights."""
-        kept = {
+        """Return all that resuming needs besides the model's saved (averaged) weights, by name."""
+        tensors = {
             name: tensor
             for name, tensor in self.adamw.state[self.others].items()
             if name in _MOMENTS
         }
         if self.muon is not None:
             for number, matrix in enumerate(self.muon.param_groups[0]["params"]):
-                kept[f"muon.{number}"] = self.muon.state[matrix]["momentum_buffer"]
+                tensors[f"muon.{number}"] = self.muon.state[matrix]["momentum_buffer"]
         if self.average is not None:
-            kept |= {"weights": self.flat, "num_averaged": torch.tensor(self.num_averaged)}
+            tensors |= {"weights": self.flat, "num_averaged": torch.tensor(self.num_averaged)}
         if self.loss_scale is not None:
-            kept["loss_scale"] = self.loss_scale.state()
-        return {name: tensor.cpu().clone() for name, tensor in kept.items()}
+            tensors["loss_scale"] = self.loss_scale.state()
+        return {name: tensor.cpu().clone() for name, tensor in tensors.items()}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Go on with a state that was kept; the model has the (mean) weights already."""
+        """Restore a state; the model must have its saved (averaged) weights already."""
         device = self.flat.device
         self.adamw.state[self.others] = {
-            # The fused kernel wants its step count beside the weights.
+            # The fused kernel needs its step count on the device of the weights.
             name: state[name].to(device, copy=True)
             for name in _MOMENTS
         }
@@ -153,33 +159,33 @@ class Optimizer:
 
 
 class LossScale:
-    """What a loss is multiplied by so that float16 gradients do not vanish (arXiv 1710.03740 §3.2)."""
+    """A factor for the loss that keeps float16 gradients from underflowing (arXiv 1710.03740 §3.2)."""
 
     def __init__(self) -> None:
-        self.value, self.num_good = _FIRST_SCALE, 0
+        self.value, self.num_good = _INITIAL_LOSS_SCALE, 0
 
     def lower(self) -> bool:
-        """After an overflow; False where no scale helps."""
+        """Halve the factor after an overflow; return False where it is too small to help."""
         self.value, self.num_good = self.value / 2, 0
-        return self.value >= 2.0**-14
+        return self.value >= _SMALLEST_LOSS_SCALE
 
     def succeed(self) -> None:
-        """After a step; every now and then a larger scale is tried."""
+        """Count a step without overflow, and double the factor after every 2,000 of them."""
         self.num_good += 1
         if self.num_good == _STEPS_BEFORE_DOUBLING:
             self.value, self.num_good = 2 * self.value, 0
 
     def state(self) -> Tensor:
-        """float64 (2,)"""
+        """Return the factor and the number of steps since it changed, float64 (2,)."""
         return torch.tensor([self.value, self.num_good], dtype=torch.float64)
 
     def restore(self, state: Tensor) -> None:
-        """Go on from a state."""
+        """Restore a state."""
         self.value, self.num_good = float(state[0]), int(state[1])
 
 
 def _matrices(model: Transformer) -> list[nn.Parameter]:
-    """The linear maps inside the layers, which Muon is made for."""
+    """Return the weights of the linear maps inside the layers, which Muon is designed for."""
     return [
         typing.cast(nn.Parameter, module.weight)
         for block in model.blocks

@@ -17,7 +17,7 @@ from abacist.training.optimizer import Optimizer
 from abacist.training.schedule import learning_rate
 
 _CACHED_BYTES = 1 << 23
-"""Largest activations of one layer that are worth keeping together."""
+"""Largest size of one layer's activations that fits into a processor's cache."""
 
 
 def training_step(
@@ -29,66 +29,81 @@ def training_step(
     aligned: bool,
     seed: int = 0,
 ) -> float:
-    """Loss before the step, in nats a token. The weights stay as they are if it is not finite.
+    """Make one step, and return the loss before it, in nats per token.
 
-    `aligned` says that all lines have the same places.
+    The result is NaN, and the weights stay as they are, where the gradient is not finite.
+
+    Args:
+        model: the model that `optimizer` updates.
+        optimizer: updates the weights.
+        lines: the batch, (B, T).
+        config: settings of the training.
+        step: number of the step, starting at 0; decides learning rate and random numbers.
+        aligned: whether all lines have the same coordinates.
+        seed: seed of the training.
     """
     optimizer.zero_gradient()
     if model.config.dropout:
         torch.manual_seed(generators.generator(seed, "dropout", step).initial_seed())
-    chance = generators.generator(seed, "offset", step) if leaves_to_chance(model.config) else None
-    loops = None
+    generator = None
+    if _draws_random_numbers(model.config):
+        generator = generators.generator(seed, "offset", step)
+    other_pass = None
     if config.progressive_loss != "none":
-        loops = _loops(model.config, config, generators.generator(seed, "loops", step))
+        # The purpose "loops" decides the random numbers, so renaming it would change trainings.
+        other_pass = _other_pass(model.config, config, generators.generator(seed, "loops", step))
     scale = 1.0 if optimizer.loss_scale is None else optimizer.loss_scale.value
     if config.loss_on == "all":
         lines = replace(lines, target=(lines.field != Field.PADDING) & (lines.index > 0))
     total = torch.zeros((), device=model.device)
-    for part, share in _micro_batches(model, lines, config.micro_batches):
+    for micro_batch, weight in _micro_batches(model, lines, config.micro_batches):
         with _precision(config, model.device):
-            loss = _loss(model, part, config, aligned, loops, chance) * share
+            loss = _loss(model, micro_batch, config, aligned, other_pass, generator) * weight
         (loss * scale).backward()  # type: ignore[no-untyped-call]
         total = total + loss.detach()
-    finite = optimizer.step(learning_rate(config, step))
-    return total.item() if finite else math.nan
+    is_finite = optimizer.step(learning_rate(config, step))
+    return total.item() if is_finite else math.nan
 
 
 def _precision(config: TrainingConfig, device: torch.device) -> AbstractContextManager[object]:
-    """Within, matrix products and activations have the configured precision."""
+    """Return a context in which matrix products and activations have the configured precision."""
     if config.precision == "float32":
         return nullcontext()
     return torch.autocast(device.type, getattr(torch, config.precision))
 
 
 def _micro_batches(
-    model: Transformer, lines: AnnotatedTokens, wanted: int | None
+    model: Transformer, lines: AnnotatedTokens, num_micro_batches: int | None
 ) -> list[tuple[AnnotatedTokens, float]]:
-    """The batch in parts, and their shares of the loss.
+    """Split a batch into micro-batches, each with its weight in the loss: its share of the targets.
 
-    Gradients are summed, so that the step is the same up to rounding. Unless told how many, as
-    many as keep activations in a processor's cache, which is faster for large ones. What is drawn
-    once a batch is not drawn for each part then: such batches stay whole.
+    Their gradients are summed, so the step is the same up to rounding. With None, a CPU gets as
+    many micro-batches as keep one layer's activations in its cache, which is faster for large
+    batches. Batches for which the model draws random numbers then stay whole, since it would
+    draw them again for every micro-batch.
     """
-    config, count = model.config, min(wanted or 1, len(lines.ids))
-    if wanted is None and model.device.type == "cpu" and not leaves_to_chance(config):
-        size = 4 * lines.ids.numel() * config.mlp_width
-        count = min(len(lines.ids), size // _CACHED_BYTES)
+    config, count = model.config, min(num_micro_batches or 1, len(lines.ids))
+    is_automatic = num_micro_batches is None and model.device.type == "cpu"
+    if is_automatic and not _draws_random_numbers(config):
+        num_bytes = 4 * lines.ids.numel() * config.mlp_width
+        count = min(len(lines.ids), num_bytes // _CACHED_BYTES)
     if count < 2:
         return [(lines, 1.0)]
-    targets = int(lines.target.sum())
-    rows = torch.arange(len(lines.ids)).chunk(count)
-    parts = [lines[slice(int(row[0]), int(row[-1]) + 1)] for row in rows]
-    return [(part, int(part.target.sum()) / targets) for part in parts]
+    num_targets = int(lines.target.sum())
+    chunks = torch.arange(len(lines.ids)).chunk(count)
+    parts = [lines[slice(int(chunk[0]), int(chunk[-1]) + 1)] for chunk in chunks]
+    return [(part, int(part.target.sum()) / num_targets) for part in parts]
 
 
-def _loops(
+def _other_pass(
     config: ModelConfig, training: TrainingConfig, generator: torch.Generator
 ) -> tuple[int, int]:
-    """How often the layers are run for the progressive loss, and how many of these are detached.
+    """Draw the recurrences of the progressive loss's pass, and how many of them are detached.
 
-    `fewer` is McLeish et al.'s progressive loss as retold by a blog post: any number of loops up
-    to all. `detached` is their own (arXiv 2405.17399 §A.4): n loops without gradient, then k with,
-    k at most half of all; their code detaches half of the full pass as well, ours does not.
+    `fewer` draws any number of recurrences up to all, as a blog post describes the progressive
+    loss of McLeish et al. `detached` is their own (arXiv 2405.17399 §A.4): n recurrences without
+    gradient, then k with gradient, where k is at most half of all recurrences. Their code also
+    detaches half of the full pass; this one does not.
     """
 
     def between(low: int, high: int) -> int:
@@ -96,9 +111,9 @@ def _loops(
 
     if training.progressive_loss == "fewer":
         return between(1, config.recurrences), 0
-    detached = between(0, config.recurrences - 1)
-    more = between(1, min(config.recurrences - detached, max(1, config.recurrences // 2)))
-    return detached + more, detached
+    num_detached = between(0, config.recurrences - 1)
+    most_attached = min(config.recurrences - num_detached, max(1, config.recurrences // 2))
+    return num_detached + between(1, most_attached), num_detached
 
 
 def _loss(
@@ -106,32 +121,35 @@ def _loss(
     lines: AnnotatedTokens,
     config: TrainingConfig,
     aligned: bool,
-    loops: tuple[int, int] | None,
-    chance: torch.Generator | None,
+    other_pass: tuple[int, int] | None,
+    generator: torch.Generator | None,
 ) -> Tensor:
-    """Mean cross entropy of the targets; for looped models perhaps mixed with that of other loops."""
+    """Return the mean cross entropy of the targets, in nats per token.
 
-    def loss_of(recurrences: int | None = None, detached: int = 0) -> Tensor:
-        forced = teacher_forced(
+    With `other_pass` (recurrences, detached ones), it is mixed with the loss of that pass.
+    """
+
+    def cross_entropy(recurrences: int | None = None, num_detached: int = 0) -> Tensor:
+        predictions = teacher_forced(
             model,
             lines,
             equal_lengths=aligned,
-            generator=chance,
+            generator=generator,
             recurrences=recurrences,
-            detached=detached,
+            num_detached=num_detached,
         )
-        logits_VTB, labels_TB = forced.logits.permute(2, 1, 0), forced.labels.t()
+        logits_VAB, labels_AB = predictions.logits.permute(2, 1, 0), predictions.labels.t()
         return nn.functional.cross_entropy(
-            logits_VTB.unsqueeze(0), labels_TB.unsqueeze(0), ignore_index=IGNORED
+            logits_VAB.unsqueeze(0), labels_AB.unsqueeze(0), ignore_index=IGNORED
         )
 
-    if loops is None:
-        return loss_of()
+    if other_pass is None:
+        return cross_entropy()
     weight = config.progressive_weight
-    return (1 - weight) * loss_of() + weight * loss_of(*loops)
+    return (1 - weight) * cross_entropy() + weight * cross_entropy(*other_pass)
 
 
-def leaves_to_chance(config: ModelConfig) -> bool:
-    """Whether a training pass of such a model draws random numbers of its own."""
-    randomised = any(s.offset != "none" or s.subset_of for s in config.positions)
+def _draws_random_numbers(config: ModelConfig) -> bool:
+    """Whether a training pass of such a model draws random numbers (other than for dropout)."""
+    randomised = any(scheme.offset != "none" or scheme.subset_of for scheme in config.positions)
     return randomised or config.initial_state == "noise"

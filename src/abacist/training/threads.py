@@ -1,7 +1,7 @@
-"""How many threads to train with: the number that is fastest here and now.
+"""The number of threads to train with: the one that is fastest now on this machine.
 
-More is not always faster: with small tensors the threads wait for each other, and with another
-program on the second core two of them can be ten times slower than one.
+More threads are not always faster. With small tensors they wait for each other, and two threads
+can be ten times slower than one while another program uses the second core.
 """
 
 import copy
@@ -23,12 +23,18 @@ _TIMED_STEPS = 8
 def fastest_threads(
     model: Transformer, batch: AnnotatedTokens, aligned: bool, config: TrainingConfig
 ) -> tuple[int, dict[int, float]]:
-    """The fastest number of threads, and the median seconds of a step with each tried.
+    """Return the fastest number of threads, and the median seconds of a step for each number.
 
-    Steps are made on a copy; the model, its optimiser and its data stream are left as they are.
+    All steps run on a copy of the model, which itself stays as it is.
+
+    Args:
+        model: the model to train.
+        batch: a batch of lines, (B, T).
+        aligned: whether all lines of the batch have the same coordinates.
+        config: settings of the training.
     """
     seconds = {}
-    before = torch.get_num_threads()
+    previous = torch.get_num_threads()
     for count in _candidates():
         torch.set_num_threads(count)
         trial = copy.deepcopy(model)
@@ -39,17 +45,17 @@ def fastest_threads(
             training_step(trial, optimizer, batch, config, 0, aligned)
             times.append(time.perf_counter() - begin)
         seconds[count] = sorted(times[_WARM_STEPS:])[_TIMED_STEPS // 2]
-    torch.set_num_threads(before)
+    torch.set_num_threads(previous)
     return min(seconds, key=lambda count: seconds[count]), seconds
 
 
 def _candidates() -> list[int]:
-    """1, 2, 4, … up to the processors this process may use."""
+    """Return the numbers of threads to try: 1, 2, 4, … up to the number of usable processors."""
     return [count for count in (1, 2, 4, 8, 16, 32) if count <= usable_processors()]
 
 
 def usable_processors() -> int:
-    """How many processors this process may use."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
