@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from abacist.formats.format import build_format
 from abacist.recipes import find
-from abacist.tasks.task import build_task
 
 FOLDER = Path(__file__).parents[2] / "checker"
 MOST_LINES = 500
@@ -88,7 +86,7 @@ def test_right_lines_are_those_of_the_package_and_hold_only_what_is_listed(
     recipe = find(name)
     if name == "sort":  # a list of one number, too
         recipe = replace(recipe, task=replace(recipe.task, min_numbers=1))
-    task, form = build_task(recipe.task), build_format(recipe.format, recipe.task)
+    task, form = recipe.task.build(), recipe.format.build(recipe.task)
     assert calculation.vocabulary == form.vocabulary.tokens
     generator = random.Random(2)
     problems = PROBLEMS[name] + [calculation.random_problem(generator) for _ in range(40)]

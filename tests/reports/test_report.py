@@ -20,7 +20,7 @@ from abacist.inspection.place_attention import place_attention
 from abacist.reports import run_records, run_report
 from abacist.reports.html import MAX_BYTES
 from abacist.runs.directory import RunDirectory
-from abacist.scoring.scorecard import SUITES, chosen
+from abacist.scoring.scorecard import SUITES, select_suites
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -107,7 +107,9 @@ def test_every_section_and_row_of_the_scorecard_is_there(trained_once, kind):
     run = trained_once[kind]
     card = json.loads(run.directory.scorecard.read_text())
     page = page_of(run.directory)
-    assert set(card["sections"]) >= set(chosen(["all"], run.trained_model())) - {"exhaustive"}
+    assert set(card["sections"]) >= set(select_suites(["all"], run.trained_model())) - {
+        "exhaustive"
+    }
     for section in card["sections"].values():
         assert (3, section["title"]) in page.headings
         for row in section["rows"]:
@@ -117,7 +119,7 @@ def test_every_section_and_row_of_the_scorecard_is_there(trained_once, kind):
 def test_the_report_knows_every_suite_and_proposes_those_with_a_use(trained_once, kind):
     assert set(run_report.SUITES) == set(SUITES)
     run = trained_once[kind]
-    useful = set(chosen(["all"], run.trained_model()))
+    useful = set(select_suites(["all"], run.trained_model()))
     assert {name for name in SUITES if run_report._has_use(name, run.recipe)} == useful
 
 

@@ -1,7 +1,6 @@
-"""A run that is right on some problems and wrong on others, trained once a session."""
+"""A run that is right on some problems and wrong on others, trained once per session."""
 
 import pytest
-from trained_models import trained_model_of
 
 import abacist
 from abacist.runs.run import Run
@@ -10,7 +9,7 @@ from abacist.scoring.trained_model import TrainedModel
 
 @pytest.fixture(scope="session")
 def half_trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Right on some sums of up to 3 digits and wrong on others."""
+    """A run that gets some sums of up to 3 digits right and others wrong."""
     settings = {
         "model.width": 16,
         "model.num_heads": 2,
@@ -33,5 +32,5 @@ def half_trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture
 def half_right(half_trained: Run) -> TrainedModel:
-    """The trained_model of `half_trained`."""
-    return trained_model_of(half_trained)
+    """The trained model of `half_trained`."""
+    return half_trained.trained_model()

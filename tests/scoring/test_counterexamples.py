@@ -1,15 +1,15 @@
-"""The suite `counterexamples`: it finds what is there, and spends no more than its budget."""
+"""The suite `counterexamples`: it finds wrong answers, and does not exceed its budget."""
 
 import pytest
 import torch
-from trained_models import ignored, random_model, trained_model_of
+from trained_models import ignored, random_model
 
 from abacist.scoring.counterexamples import COUNTEREXAMPLES, mutated
 from abacist.tasks.config import TASKS, ArithmeticConfig, ModularAdditionConfig
 
 
 def test_the_known_failure_of_an_undertrained_model_is_found(half_trained):
-    section = COUNTEREXAMPLES.run(trained_model_of(half_trained), ignored)
+    section = COUNTEREXAMPLES.run(half_trained.trained_model(), ignored)
     details = section.details
     assert details["found"] == section.errors > 0
     assert details["smallest_margin"] < 0
@@ -20,7 +20,7 @@ def test_the_known_failure_of_an_undertrained_model_is_found(half_trained):
 
 
 def test_mutations_come_closer_to_a_tie_than_random_problems(certified):
-    section = COUNTEREXAMPLES.run(trained_model_of(certified, budget=6_000), ignored)
+    section = COUNTEREXAMPLES.run(certified.trained_model(budget=6_000), ignored)
     margins = {row.name: row.smallest_margin for row in section.rows}
     assert section.details["found"] == 0
     assert section.details["tried"] == 6_000
@@ -34,11 +34,11 @@ def test_a_budget_of_one_problem_is_kept():
     assert section.details["tried"] == 1
 
 
-def test_ctrl_c_keeps_what_was_found(certified):
+def test_ctrl_c_keeps_what_has_been_tried(certified):
     def interrupt(name, done, total):
         raise KeyboardInterrupt
 
-    section = COUNTEREXAMPLES.run(trained_model_of(certified, budget=100), interrupt)
+    section = COUNTEREXAMPLES.run(certified.trained_model(budget=100), interrupt)
     assert section.complete is False
     assert section.details["tried"] == 25
 

@@ -44,7 +44,7 @@ def test_all_sums_modulo_a_prime():
 
 def test_a_large_space_is_refused_with_what_to_type():
     six = EXHAUSTIVE.obstacle(random_model(ArithmeticConfig(max_digits=6)))
-    assert "1,000,000,000,000 problems, and at most 20,000,000" in six
+    assert "1,000,000,000,000 problems, and this suite scores at most 20,000,000" in six
     assert "Try --suite counterexamples" in six
     three = random_model(scoring={"largest_space": 999_999})
     assert "Type --largest-space 1000000" in EXHAUSTIVE.obstacle(three)
@@ -52,7 +52,7 @@ def test_a_large_space_is_refused_with_what_to_type():
 
 
 @pytest.mark.parametrize("task", ["sort", "add-many"])
-def test_spaces_that_are_not_numbered_are_refused(task):
+def test_spaces_that_cannot_be_enumerated_are_refused(task):
     format = "labels" if task == "sort" else "reversed"
     trained_model = random_model(TASKS[task], format, positions="index-relative")
-    assert "not numbered" in EXHAUSTIVE.obstacle(trained_model)
+    assert "cannot be enumerated" in EXHAUSTIVE.obstacle(trained_model)

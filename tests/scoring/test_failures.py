@@ -31,13 +31,13 @@ def test_kept_failures_say_where_and_how_far_they_went_wrong(half_right):
             assert written[place - 1 : place] != right[place - 1 : place]
 
 
-def test_errors_count_each_problem_once_however_many_rows_speak_of_it(half_right):
+def test_errors_count_each_problem_once_even_if_several_rows_include_it(half_right):
     section = STRATA.run(half_right, ignored)
     samples = [row for row in section.rows if row.kind in ("all", "drawn by carry chain")]
     assert section.errors == sum(row.proportion.errors for row in samples)
 
 
-def test_what_failures_share_is_told_and_nothing_else():
+def test_common_features_are_what_failures_share_and_nothing_else():
     task = TASKS["add"].build()
     generator = torch.Generator().manual_seed(0)
     problems = task.draw(task.draw_shapes(4_000, generator), generator)
@@ -48,21 +48,21 @@ def test_what_failures_share_is_told_and_nothing_else():
     places = torch.arange(1, 11).expand(len(problems), -1)
     first_wrong = torch.where(wrong, 4, -1)
     tally.add_places(places, torch.ones_like(places, dtype=torch.bool), first_wrong)
-    told = {(feature.name, feature.value): feature for feature in tally.common()}
-    chain = told[("longest carry chain", "3")]
+    features = {(feature.name, feature.value): feature for feature in tally.common_features()}
+    chain = features[("longest carry chain", "3")]
     assert chain.among_failures.value == 1
     assert chain.expected == float(wrong.double().mean())
-    place = told[("first wrong place", "4")]
+    place = features[("first wrong place", "4")]
     assert (place.among_failures.value, round(place.expected, 6)) == (1, 0.1)
-    assert not any(name == "operation" for name, _ in told)
-    assert next(iter(told))[0] in ("longest carry chain", "first wrong place")
+    assert not any(name == "operation" for name, _ in features)
+    assert next(iter(features))[0] in ("longest carry chain", "first wrong place")
 
 
 def test_a_model_without_failures_has_nothing_in_common():
     task = TASKS["add"].build()
     tally = Tally(task)
     tally.add(Problems.from_integers([(1, 2), (99, 1)]), torch.tensor([True, True]))
-    assert tally.common() == []
+    assert tally.common_features() == []
     assert tally.failures == 0
 
 
@@ -71,4 +71,4 @@ def test_problems_without_a_measure_are_left_out_of_it():
     tally = Tally(task)
     products = Problems.from_integers([(2, 3)] * 6, "*")
     tally.add(products, torch.zeros(6, dtype=torch.bool))
-    assert tally.common() == []
+    assert tally.common_features() == []

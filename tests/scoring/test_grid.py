@@ -1,10 +1,10 @@
-"""The suite `grid`: cell by cell the same as anything slower."""
+"""The suite `grid`: every cell agrees with slower ways to score it."""
 
 from dataclasses import replace
 
 import pytest
 import torch
-from trained_models import ignored, random_model, trained_model_of
+from trained_models import ignored, random_model
 
 from abacist.data.split import in_split
 from abacist.models.config import POSITIONS
@@ -83,7 +83,7 @@ def test_ctrl_c_leaves_whole_squares(half_right):
     assert section.details["average"] is not None
 
 
-def test_pieces_cover_a_square_and_bound_what_is_drawn_at_once(monkeypatch):
+def test_pieces_cover_a_square_and_bound_the_number_of_digits_drawn_together(monkeypatch):
     monkeypatch.setattr(module, "_DIGITS_AT_ONCE", 100)
     for square, per_cell in ((1, 7), (5, 3), (5, 30), (40, 4), (200, 2)):
         pieces = list(module._pieces(square, per_cell))
@@ -95,10 +95,10 @@ def test_pieces_cover_a_square_and_bound_what_is_drawn_at_once(monkeypatch):
 
 
 def test_progress_reaches_its_total(half_right):
-    told = []
-    GRID.run(half_right, lambda name, done, total: told.append((done, total)))
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert told[-1][0] == told[-1][1]
+    progress = []
+    GRID.run(half_right, lambda name, done, total: progress.append((done, total)))
+    assert [done for done, _ in progress] == sorted(done for done, _ in progress)
+    assert progress[-1][0] == progress[-1][1]
 
 
 def test_several_operations_share_a_cell():
@@ -120,7 +120,7 @@ def test_a_grid_beyond_learned_positions_says_what_can_be_scored():
     assert "learned positions end at index 31" in message
     assert "Lengths up to 9 by 9 digits can be scored: type --grid-size 9." in message
     assert "\n" not in message
-    assert GRID.obstacle(replace(asked, config=replace(asked.config, grid_size=9))) is None
+    assert GRID.obstacle(replace(asked, scoring=replace(asked.scoring, grid_size=9))) is None
     assert GRID.obstacle(trained_model) is None
     few_problems = replace(trained_model, scoring=replace(trained_model.scoring, grid_problems=2))
     assert len(GRID.run(few_problems, ignored).details["count"]) == 6
@@ -146,6 +146,6 @@ def test_a_grid_is_for_two_operands(task):
 
 
 def test_the_size_is_twice_the_training_lengths_and_at_most_40(half_trained, certified):
-    assert module._size(trained_model_of(half_trained)) == 6
-    assert module._size(trained_model_of(certified)) == 20
-    assert module._size(trained_model_of(certified, grid_size=3)) == 3
+    assert module._size(half_trained.trained_model()) == 6
+    assert module._size(certified.trained_model()) == 20
+    assert module._size(certified.trained_model(grid_size=3)) == 3

@@ -14,14 +14,14 @@ from abacist.scoring.samples import as_in_training
 from abacist.tasks.config import ArithmeticConfig
 
 
-def test_the_trained_spacing_scores_as_always():
+def test_the_trained_spacing_scores_as_exact_match_does():
     trained_model = random_model(format="spaced", positions="index-relative")
     section = NOTATION.run(trained_model, ignored)
     problems = as_in_training(trained_model, 10, "notation")
-    judged = exact_match(trained_model, problems)
+    verdicts = exact_match(trained_model, problems)
     (row,) = [r for r in section.rows if r.name.endswith("(as trained)")]
-    assert row.proportion == judged.proportion
-    assert row.smallest_margin == float(judged.margins.min())
+    assert row.proportion == verdicts.proportion
+    assert row.smallest_margin == float(verdicts.margins.min())
     measures = [row.measure for row in section.rows]
     assert measures == ["exact match"] * len(EXAMPLES) + ["match without spaces"] * len(EXAMPLES)
 
@@ -43,7 +43,7 @@ def test_spaces_in_an_answer_are_ignored_by_the_second_measure_only(monkeypatch)
     space = trained_model.format.space_id
 
     def spaced(model, ids, lengths, **_):
-        """The right answers, with a space behind every first digit."""
+        """The correct answers, with a space after the first digit."""
         problems = as_in_training(trained_model, 10, "notation")
         whole = trained_model.format.write(problems, trained_model.task.answer(problems))
         by_prompt = {
@@ -62,7 +62,9 @@ def test_spaces_in_an_answer_are_ignored_by_the_second_measure_only(monkeypatch)
 
     monkeypatch.setattr(module, "generate", spaced)
     problems = as_in_training(trained_model, 10, "notation")
-    right = module._right_but_for_spaces(trained_model, trained_model.format.vocabulary, problems)
+    right = module._num_right_without_spaces(
+        trained_model, trained_model.format.vocabulary, problems
+    )
     assert right == len(problems) == 10
 
 

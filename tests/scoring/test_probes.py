@@ -1,6 +1,6 @@
 """The suite `probes`: problems that people try first."""
 
-from trained_models import ignored, random_model, trained_model_of
+from trained_models import ignored, random_model
 
 from abacist.scoring.probes import PROBES
 from abacist.tasks.config import TASKS, SortingConfig
@@ -11,7 +11,7 @@ def _rows(section):
 
 
 def test_a_certified_model_passes_every_probe(certified):
-    rows = _rows(PROBES.run(trained_model_of(certified), ignored))
+    rows = _rows(PROBES.run(certified.trained_model(), ignored))
     assert all(row.proportion.errors == 0 for row in rows.values())
     assert rows["single digits, 0+0 to 9+9"].proportion.n == 100
     assert rows["99…9+1 and 1+99…9"].proportion.n == 20
@@ -22,7 +22,7 @@ def test_a_certified_model_passes_every_probe(certified):
 
 
 def test_single_digits_and_edge_cases_agree_with_generation(half_trained):
-    rows = _rows(PROBES.run(trained_model_of(half_trained), ignored))
+    rows = _rows(PROBES.run(half_trained.trained_model(), ignored))
     asked = {
         "single digits, 0+0 to 9+9": [f"{a}+{b}" for a in range(10) for b in range(10)],
         "edge cases of 3 digits": ["123+456", "999+1", "0+0", "999+999", "500+500", "111+222"],
@@ -42,10 +42,10 @@ def test_single_digits_and_edge_cases_agree_with_generation(half_trained):
         )
 
 
-def test_both_orders_are_compared_by_what_is_written(half_trained):
+def test_both_orders_are_compared_by_the_written_answers(half_trained):
     from abacist.scoring.samples import as_in_training
 
-    trained_model = trained_model_of(half_trained)
+    trained_model = half_trained.trained_model()
     row = _rows(PROBES.run(trained_model, ignored))["a+b and b+a answered alike"]
     pairs = trained_model.task.expressions(as_in_training(trained_model, 400, "commuted")[:100])
     swapped = ["+".join(reversed(pair.split("+"))) for pair in pairs]
@@ -62,13 +62,13 @@ def test_every_operation_is_probed_and_nothing_is_divided_by_zero():
     assert "a*b and b*a answered alike" in rows
 
 
-def test_what_a_notation_cannot_write_is_noted():
+def test_problems_that_a_notation_cannot_write_get_a_note():
     rows = _rows(PROBES.run(random_model(format="zero-padded"), ignored))
     assert rows["21–30 digits, random"].proportion is None
     assert "pads to 3" in rows["21–30 digits, random"].note
 
 
-def test_lists_are_probed_that_are_in_order_or_equal():
+def test_probes_of_sorting_are_lists_in_order_or_with_equal_numbers():
     config = SortingConfig(max_numbers=12, max_digits=3)
     trained_model = random_model(config, "labels", positions="index-relative")
     assert PROBES.obstacle(trained_model) is None

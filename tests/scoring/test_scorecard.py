@@ -87,7 +87,7 @@ def test_batches_cover_every_problem_once_and_bound_their_tokens(untrained):
         assert tokens <= 65_536
 
 
-def test_learned_positions_get_no_score_beyond_their_table_and_say_so(tmp_path, quick_settings):
+def test_rows_beyond_learned_positions_have_no_score_and_a_note(tmp_path, quick_settings):
     import abacist
 
     settings = quick_settings | {
@@ -102,7 +102,7 @@ def test_learned_positions_get_no_score_beyond_their_table_and_say_so(tmp_path, 
     assert rows["3 digits"].proportion is not None
 
 
-def test_models_without_a_window_get_no_more_pairs_at_once_than_fit(untrained):
+def test_batches_bound_the_pairs_of_models_without_a_window(untrained):
     lengths = torch.randint(1, 900, (200, 2), generator=torch.Generator().manual_seed(0))
     problems = Problems(torch.zeros(200, 2, 1, dtype=torch.uint8), Shapes.of(lengths, "+"))
     sizes = line_lengths(untrained.format, problems)

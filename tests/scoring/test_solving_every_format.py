@@ -44,7 +44,7 @@ def setting(request):
 
 @torch.no_grad()
 def greedy(model, format, problems, row):
-    """The plainest generation there is: the whole line again for every token."""
+    """The simplest generation: the whole line runs again for every token."""
     prompt = format.prompt(problems)
     ids = prompt.ids[row : row + 1, : int(prompt.lengths[row])]
     for _ in range(int(format.target_lengths(problems).max())):
@@ -56,7 +56,7 @@ def greedy(model, format, problems, row):
     return None if format.end_id is not None else format.read(ids)[0]
 
 
-def test_cached_generation_of_a_batch_equals_the_plainest_one(setting):
+def test_cached_generation_of_a_batch_equals_the_simplest_one(setting):
     task, format, problems, model = setting
     solutions = solve(TrainedModel(model, task, format), problems)
     plain = [greedy(model, format, problems, row) for row in range(len(problems))]
@@ -64,17 +64,17 @@ def test_cached_generation_of_a_batch_equals_the_plainest_one(setting):
 
 
 def test_a_model_trained_on_one_batch_solves_it_token_by_token(setting):
-    """Overfitted until the one-pass check says all is right, it must also write all answers."""
+    """A model that memorised its batch by the one-pass check must also write all answers."""
     task, format, problems, model = setting
     problems = problems[:4]
     lines = format.write(problems, task.answer(problems))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     for _ in range(400):
-        forced = teacher_forced(model, lines)
-        if bool((forced.margins() > 0.5).all()):
+        predictions = teacher_forced(model, lines)
+        if bool((predictions.margins() > 0.5).all()):
             break
         loss = torch.nn.functional.cross_entropy(
-            forced.logits.flatten(0, 1), forced.labels.flatten(), ignore_index=-100
+            predictions.logits.flatten(0, 1), predictions.labels.flatten(), ignore_index=-100
         )
         optimizer.zero_grad()
         loss.backward()
@@ -83,27 +83,25 @@ def test_a_model_trained_on_one_batch_solves_it_token_by_token(setting):
     assert all(solution.correct for solution in solve(TrainedModel(model, task, format), problems))
 
 
-def test_lines_of_one_shape_are_judged_alike_whether_they_share_coordinates_or_not(
-    setting, monkeypatch
-):
+def test_lines_have_the_same_margins_whether_they_share_coordinates_or_not(setting, monkeypatch):
     task, format, problems, model = setting
     many = problems[torch.arange(len(problems)).repeat(3)]
-    judged = []
+    margins = []
     for fewest in (2, 1_000):
         monkeypatch.setattr(module, "FEWEST_ALIKE", fewest)
         monkeypatch.setattr(module, "FEWEST_OF_ONE_LAYOUT", fewest)
-        judged.append(exact_match(TrainedModel(model, task, format), many).margins)
-    alike, others = module.lines_alike(format, many)
+        margins.append(exact_match(TrainedModel(model, task, format), many).margins)
+    alike, others = module.group_by_shape(format, many)
     assert sum(map(len, alike)) + len(others) == len(many)
-    torch.testing.assert_close(judged[0], judged[1], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(margins[0], margins[1], rtol=1e-4, atol=1e-5)
 
 
-def test_lines_of_free_layout_are_put_together_by_their_coordinates(setting, monkeypatch):
+def test_lines_with_data_dependent_layouts_are_grouped_by_their_coordinates(setting, monkeypatch):
     task, format, problems, _ = setting
     monkeypatch.setattr(module, "FEWEST_OF_ONE_LAYOUT", 2)
     many = problems[torch.arange(len(problems)).repeat(2)]
     lines = format.write(many, task.answer(many), torch.Generator().manual_seed(0))
-    alike, others = module.lines_of_one_layout(lines)
+    alike, others = module.group_by_layout(lines)
     assert sorted(torch.cat([*alike, others]).tolist()) == list(range(len(many)))
     for rows in alike:
         assert len(rows) >= 2

@@ -1,4 +1,4 @@
-"""The suite `splits`: what was trained on, against what was not."""
+"""The suite `splits`: problems trained on, compared with others."""
 
 from dataclasses import replace
 
@@ -18,8 +18,8 @@ def test_rows_are_of_their_splits(half_right):
     for row, split in zip(section.rows, ("train", "validation", "test"), strict=True):
         problems = as_in_training(half_right, 400, "splits", split)
         assert bool(in_split(problems, split, half_right.split).all())
-        judged = exact_match(half_right, problems)
-        assert row.proportion == judged.proportion
+        verdicts = exact_match(half_right, problems)
+        assert row.proportion == verdicts.proportion
     train, _, test = (row.proportion for row in section.rows)
     assert section.details["train_minus_test"] == difference(train, test).to_json()
 

@@ -8,15 +8,15 @@ from trained_models import ignored, random_model
 from abacist.intervals import Proportion
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.scoring import strata
-from abacist.scoring.groups import groups
 from abacist.scoring.samples import as_in_training
 from abacist.scoring.solving import solve
 from abacist.scoring.strata import STRATA
+from abacist.scoring.value_ranges import value_ranges
 from abacist.tasks.config import TASKS
 
 
 def longest_chain(a: int, b: int) -> int:
-    """Columns in a row that receive a carry, by schoolbook addition."""
+    """Number of consecutive columns that receive a carry, by schoolbook addition."""
     carry = run = longest = 0
     while a or b or carry:
         run = run + 1 if carry else 0
@@ -33,7 +33,7 @@ def section(half_right):
 
 @pytest.fixture
 def solutions(half_right):
-    """Every problem of the sample, solved token by token: operands, and whether rightly."""
+    """Operands and generated answer of every problem of the sample."""
     problems = as_in_training(half_right, 400, "strata")
     solved = solve(half_right, problems)
     return [(tuple(map(int, solution.problem.split("+"))), solution.answer) for solution in solved]
@@ -68,7 +68,7 @@ def test_strata_agree_with_generation_and_python_integers(section, solutions, ki
     assert _rows(section, kind) == expected
 
 
-def test_long_carry_chains_are_really_seen(section):
+def test_long_carry_chains_are_drawn(section):
     drawn = _rows(section, "drawn by carry chain")
     assert list(drawn) == [f"drawn by carry chain: {chain}" for chain in range(4)]
     assert all(proportion.n >= 40 for proportion in drawn.values())
@@ -94,15 +94,15 @@ def test_token_accuracy_and_perplexity_agree_with_one_line_at_a_time(half_right,
     rows = _rows(section, "tokens")
     assert rows.pop("all answer tokens") == sum(right.values(), Proportion(0, 0))
     assert rows == {f"tokens at place {place}": right[place] for place in sorted(right)}
-    found = section.details["perplexity"]
-    assert found["all tokens"] == pytest.approx(math.exp(-total / tokens), rel=1e-4)
-    assert found["worst problem"] == pytest.approx(max(perplexities), rel=1e-4)
-    assert found["median problem"] == pytest.approx(
+    perplexity = section.details["perplexity"]
+    assert perplexity["all tokens"] == pytest.approx(math.exp(-total / tokens), rel=1e-4)
+    assert perplexity["worst problem"] == pytest.approx(max(perplexities), rel=1e-4)
+    assert perplexity["median problem"] == pytest.approx(
         sorted(perplexities)[(len(perplexities) - 1) // 2], rel=1e-4
     )
 
 
-def test_operations_have_rows_of_their_own_and_add_up():
+def test_operations_have_rows_that_add_up():
     section = STRATA.run(random_model(TASKS["five-operations"]), ignored)
     rows = _rows(section, "operation")
     assert list(rows) == [f"operation: {o}" for o in ("+", "-", "*", "//", "%")]
@@ -112,10 +112,10 @@ def test_operations_have_rows_of_their_own_and_add_up():
     assert sum(row.n for row in chains.values()) == rows["operation: +"].n
 
 
-def test_many_values_are_grouped_without_gap_or_overlap():
-    assert strata.groups is groups
-    assert groups(3) == [(0, 0), (1, 1), (2, 2), (3, 3)]
+def test_value_ranges_have_no_gap_or_overlap():
+    assert strata.value_ranges is value_ranges
+    assert value_ranges(3) == [(0, 0), (1, 1), (2, 2), (3, 3)]
     for largest in (25, 33, 100, 1_000):
-        values = [v for low, high in groups(largest) for v in range(low, high + 1)]
+        values = [v for low, high in value_ranges(largest) for v in range(low, high + 1)]
         assert values == list(range(largest + 1))
-        assert len(groups(largest)) < 20
+        assert len(value_ranges(largest)) < 20

@@ -6,21 +6,15 @@ from abacist.data.config import SplitConfig
 from abacist.formats.config import FORMATS
 from abacist.models.config import POSITIONS, ModelConfig
 from abacist.models.transformer import Transformer
-from abacist.runs.run import Run
 from abacist.scoring.config import ScoringConfig
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.config import ArithmeticConfig
 
 
-def trained_model_of(run: Run, **settings: int) -> TrainedModel:
-    """What a run is scored as."""
-    return run.trained_model(**settings)
-
-
 def random_model(
     task=None, format="reversed", positions="place-relative", scoring=None, **model
 ) -> TrainedModel:
-    """A model with random weights; it is wrong on nearly everything."""
+    """Return a model with random weights, which gets nearly every problem wrong."""
     task = task or ArithmeticConfig(max_digits=3)
     written = FORMATS[format] if isinstance(format, str) else format.build(task)
     torch.manual_seed(0)
@@ -36,4 +30,4 @@ def random_model(
 
 
 def ignored(name: str, done: int, total: int) -> None:
-    """Progress nobody looks at."""
+    """Ignore progress."""

@@ -191,7 +191,7 @@ class BoundedModel:
     def _before_last_mlp(self, pattern: Pattern, ids: Tensor) -> Enclosure:
         """Enclose the residual stream of the last token before the last MLP, (n, D)."""
         model = self.model
-        coordinates = model.place(pattern.coordinates)
+        coordinates = model.coordinates_by_scheme(pattern.coordinates)
         view, _ = model.views(coordinates, 0, "dense")
         visible_MM = view.visible[0]
         embedded = Enclosure.exact(model.embedding.weight[ids])

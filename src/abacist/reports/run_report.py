@@ -22,10 +22,10 @@ from abacist.tasks.config import ArithmeticConfig, SortingConfig
 SUITES = {
     "lengths": "exact match by number of digits, in training and far beyond",
     "strata": "exact match by operation, length and carry chain; token accuracy; perplexity",
-    "splits": "training against validation against test problems",
+    "splits": "training, validation and test problems compared",
     "probes": "fixed problems: single digits, both orders, long carries, powers of ten",
     "grid": "every pair of operand lengths, as a heat map",
-    "recurrences": "a looped model with 1, 2, 4, 8, 16 and 32 loops",
+    "recurrences": "a looped model with 1, 2, 4, 8, 16 and 32 recurrences",
     "notation": "the same problems with other spaces than in training",
     "exhaustive": "every problem of a finite space",
     "counterexamples": "a search for a wrong answer",

@@ -1,1 +1,1 @@
-"""What a trained model is worth: every figure with its sample size and interval."""
+"""Scoring: how often a trained model is right, each figure with its sample size and interval."""

@@ -1,4 +1,4 @@
-"""Several runs side by side: the rows their scorecards share, and how surely they differ."""
+"""Several runs compared: the rows that their scorecards share, and by how much they differ."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Any
 from abacist.intervals import Difference, Proportion, difference
 
 _OF_STATED_LENGTH = ("lengths", "grid", "probes")
-"""Suites whose rows speak of the same problems, however the runs were trained, where they name a length."""
+"""Suites whose rows with a length are about the same problems, however the runs were trained."""
 
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """One row that all runs have."""
+    """One row of the scorecard that all runs have."""
 
     suite: str
     name: str
@@ -20,11 +20,11 @@ class ComparedRow:
     digits: int
     measure: str
     proportions: list[Proportion]
-    """One for each run, in their order."""
+    """One proportion per run, in the order of the runs."""
 
     @property
     def differences(self) -> list[Difference | None]:
-        """Of every further run: how much better it is than the first."""
+        """How much better each further run is than the first; None where that cannot be computed."""
         first, *others = self.proportions
         return [difference(other, first) for other in others]
 
@@ -36,19 +36,22 @@ class ComparedRow:
             "digits": self.digits,
             "measure": self.measure,
             "proportions": [proportion.to_json() for proportion in self.proportions],
-            "differences": [found and found.to_json() for found in self.differences],
+            "differences": [gap and gap.to_json() for gap in self.differences],
         }
 
 
 def common_rows(
     cards: Sequence[Mapping[str, Any]], trained_alike: bool = True
 ) -> list[ComparedRow]:
-    """The rows that all scorecards have, as JSON values, in the order of the first.
+    """Return the rows that all scorecards have, in the order of the first.
 
-    Where the runs were not `trained_alike`, rows about each one's own training problems are left out.
+    Args:
+        cards: scorecards as JSON values.
+        trained_alike: whether all runs were trained on the same problems. If not, rows that are
+            about a run's own training problems are left out.
     """
     indexed = [dict(_rows(card)) for card in cards]
-    found = []
+    common = []
     for key, first in indexed[0].items():
         suite, name, measure = key
         if not all(key in rows for rows in indexed):
@@ -56,8 +59,10 @@ def common_rows(
         if not trained_alike and (suite not in _OF_STATED_LENGTH or not _names_a_length(first)):
             continue
         proportions = [Proportion.from_json(rows[key]["proportion"]) for rows in indexed]
-        found.append(ComparedRow(suite, name, first["kind"], first["digits"], measure, proportions))
-    return found
+        common.append(
+            ComparedRow(suite, name, first["kind"], first["digits"], measure, proportions)
+        )
+    return common
 
 
 def _names_a_length(row: Mapping[str, Any]) -> bool:
@@ -65,7 +70,7 @@ def _names_a_length(row: Mapping[str, Any]) -> bool:
 
 
 def _rows(card: Mapping[str, Any]) -> list[tuple[tuple[str, str, str], Mapping[str, Any]]]:
-    """Every row that has a proportion, by what tells it from others."""
+    """Return all rows that have a proportion, keyed by suite, name and measure."""
     return [
         ((suite, row["name"], row["measure"]), row)
         for suite, section in card["sections"].items()

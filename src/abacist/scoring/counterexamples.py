@@ -1,10 +1,10 @@
 """The suite `counterexamples`: a search for a problem of training lengths that the model gets wrong.
 
-Random problems are mostly easy. The search begins with random ones and with long chains of carries,
-keeps those answered with the smallest margin, and climbs down from there: it changes digits of
-them, writes one digit into many columns, reorders operands, takes an operand from another problem,
-and keeps what comes closer to a tie. It stops at the first batch with a wrong answer. Finding
-none proves nothing; the budget says how hard was looked.
+Random problems are mostly easy. The search starts with random problems and with long carry chains,
+and keeps those with the smallest margins. It then mutates these: it changes digits, writes one
+digit into several columns, reverses the order of operands, takes an operand from another problem,
+and again keeps the smallest margins. It stops at the first batch with a wrong answer. A search
+without a counterexample proves nothing; its budget says how many candidates were tried.
 """
 
 from collections.abc import Iterator
@@ -16,83 +16,85 @@ from torch import Tensor
 from abacist import generators
 from abacist.data.split import hash_problems
 from abacist.scoring.judge import Judge
-from abacist.scoring.suite import Progress, Row, Section, Suite
+from abacist.scoring.suite import Progress, Row, Section, Suite, always_applies
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.modular_addition import ModularAddition, residues_of
 from abacist.tasks.problems import OPERATIONS, Problems, Shapes, concatenate, first_occurrences
 from abacist.tasks.task import Task
 
-_KEPT = 256
-"""Least confident problems that each round mutates."""
+_POOL_SIZE = 256
+"""Number of problems with the smallest margins, which each generation mutates."""
 _CHILDREN = 8
-"""Mutations of each of them, a round."""
+"""Number of mutations of each of them per generation."""
 _DRAWN_AT_ONCE = 4_096
 _DIVISIONS = ("//", "%")
 
 
 def search(trained_model: TrainedModel, on_progress: Progress) -> Section:
-    """Look for a wrong answer until one is found or the budget is spent, or Ctrl-C is pressed."""
+    """Search until a wrong answer is found, the budget is spent, or Ctrl-C is pressed."""
     budget, judge = trained_model.scoring.budget, Judge(trained_model)
-    hunt = _Hunt(trained_model, judge)
+    state = _Search(judge)
     complete = True
     try:
-        for phase, problems in _candidates(trained_model, hunt, budget):
-            hunt.judge(phase, problems[: budget - hunt.tried])
-            on_progress(phase, hunt.tried, budget)
-            if hunt.found or hunt.tried >= budget:
+        for phase, problems in _candidates(trained_model, state, budget):
+            state.add(phase, problems[: budget - state.tried])
+            on_progress(phase, state.tried, budget)
+            if state.num_wrong or state.tried >= budget:
                 break
     except KeyboardInterrupt:
         complete = False
     return judge.section(
-        f"Search for a counterexample, {hunt.tried:,} of a budget of {budget:,} problems",
-        hunt.rows(),
+        f"Search for a counterexample, {state.tried:,} of a budget of {budget:,} problems",
+        state.rows(),
         complete,
         budget=budget,
-        tried=hunt.tried,
-        found=hunt.found,
-        smallest_margin=float(hunt.margins[0]) if hunt.tried else None,
-        problem=trained_model.task.expressions(hunt.pool[:1])[0] if hunt.tried else None,
+        tried=state.tried,
+        found=state.num_wrong,
+        smallest_margin=float(state.margins[0]) if state.tried else None,
+        problem=trained_model.task.expressions(state.pool[:1])[0] if state.tried else None,
     )
 
 
 COUNTEREXAMPLES = Suite(
     "a search for a wrong answer: long carries, near-ties, mutations",
-    lambda trained_model: None,
+    always_applies,
     search,
 )
 
 
-class _Hunt:
-    """What has been tried, and the least confident problems so far."""
+class _Search:
+    """What the search has tried, and the problems with the smallest margins so far."""
 
-    def __init__(self, trained_model: TrainedModel, judge: Judge) -> None:
-        self.task, self._judge = trained_model.task, judge
-        self.tried = self.found = 0
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self.tried = self.num_wrong = 0
         self.pool: Problems
-        """The least confident first."""
+        """Distinct problems in ascending order of their margins."""
         self.margins = torch.zeros(0, dtype=torch.float64)
+        """Margins of the pool, in logits."""
         self._phases: dict[str, tuple[int, int, float]] = {}
-        """By phase: problems tried, wrong answers, smallest margin."""
+        """For each phase: number of problems tried, number of wrong answers, smallest margin."""
 
-    def judge(self, phase: str, problems: Problems) -> None:
-        verdicts = self._judge.verdicts(problems, row=phase)
-        wrong = verdicts.proportion.errors
+    def add(self, phase: str, problems: Problems) -> None:
+        """Score candidates, and put those with the smallest margins into the pool."""
+        verdicts = self._judge.verdicts(problems, phase)
+        num_wrong = verdicts.proportion.errors
         tried, errors, margin = self._phases.get(phase, (0, 0, torch.inf))
         smallest = min(margin, float(verdicts.margins.min()))
-        self._phases[phase] = (tried + len(problems), errors + wrong, smallest)
-        everything, margins = problems, verdicts.margins
+        self._phases[phase] = (tried + len(problems), errors + num_wrong, smallest)
+        candidates, margins = problems, verdicts.margins
         if self.tried:
-            everything = concatenate([self.pool, problems])
+            candidates = concatenate([self.pool, problems])
             margins = torch.cat([self.margins, margins])
-        new = first_occurrences(hash_problems(everything, ordered=True))
-        best = new[margins[new].argsort(stable=True)[:_KEPT]]
-        self.pool, self.margins = everything[best], margins[best]
+        new = first_occurrences(hash_problems(candidates, ordered=True))
+        best = new[margins[new].argsort(stable=True)[:_POOL_SIZE]]
+        self.pool, self.margins = candidates[best], margins[best]
         self.tried += len(problems)
-        self.found += wrong
+        self.num_wrong += num_wrong
 
     def rows(self) -> list[Row]:
-        """A row for each phase. It is a search and no sample, so there is no proportion."""
+        """Return a row for each phase, without a proportion, since a search is not a sample."""
         return [
             Row(phase, "search", 0, None, margin, f"{tried:,} tried, {wrong:,} wrong", "search")
             for phase, (tried, wrong, margin) in self._phases.items()
@@ -100,9 +102,12 @@ class _Hunt:
 
 
 def _candidates(
-    trained_model: TrainedModel, hunt: _Hunt, budget: int
+    trained_model: TrainedModel, state: _Search, budget: int
 ) -> Iterator[tuple[str, Problems]]:
-    """Batches to try, with what they are: a quarter random, a quarter with carries, then mutations."""
+    """Yield batches of candidates after the name of their phase.
+
+    A quarter of the budget is random, a quarter has long carry chains, and the rest are mutations.
+    """
     sources: list[tuple[str, Task]] = [("random problems", trained_model.task)]
     task = trained_model.task
     if (
@@ -123,51 +128,54 @@ def _candidates(
             yield name, source.draw(source.draw_shapes(count, generator), generator)
     generator = generators.generator(trained_model.seed, "score", "counterexamples", "mutations")
     while True:
-        yield "mutations of the least confident", mutated(task, hunt.pool, _CHILDREN, generator)
+        yield "mutations of the least confident", mutated(task, state.pool, _CHILDREN, generator)
 
 
 def mutated(task: Task, problems: Problems, children: int, generator: torch.Generator) -> Problems:
-    """So many children of every problem, each changed in one way; all are problems of the task."""
+    """Return `children` mutations of every problem, each by one rule; all are problems of the task."""
     parents = problems[torch.arange(len(problems)).repeat_interleave(children)]
-    ways = [_other_digits, _one_digit_in_a_row, _other_operand]
+    rules = [_other_digits, _repeated_digit, _other_operand]
     if not (isinstance(task, Arithmetic) and task.config.operand_digits):
-        ways.append(_turned)
-    chosen = torch.randint(len(ways), (len(parents),), generator=generator)
+        rules.append(_reversed_operands)
+    rule_B = torch.randint(len(rules), (len(parents),), generator=generator)
     digits, lengths = parents.digits_BNW.clone(), parents.lengths_BN.clone()
-    for number, way in enumerate(ways):
-        rows = (chosen == number).nonzero().squeeze(1)
-        if len(rows):
-            digits[rows], lengths[rows] = way(parents[rows], generator)
-    children_ = _repaired(digits, lengths, parents.operation_B)
+    for number, rule in enumerate(rules):
+        indices = (rule_B == number).nonzero().squeeze(1)
+        if len(indices):
+            digits[indices], lengths[indices] = rule(parents[indices], generator)
+    mutations = _repaired(digits, lengths, parents.operation_B)
     if isinstance(task, ModularAddition):
-        outside = (residues_of(children_) >= task.config.modulus).any(dim=1)
-        digits = torch.where(outside.view(-1, 1, 1), parents.digits_BNW, children_.digits_BNW)
-        lengths = torch.where(outside.unsqueeze(1), parents.lengths_BN, children_.lengths_BN)
+        outside = (residues_of(mutations) >= task.config.modulus).any(dim=1)
+        digits = torch.where(outside.view(-1, 1, 1), parents.digits_BNW, mutations.digits_BNW)
+        lengths = torch.where(outside.unsqueeze(1), parents.lengths_BN, mutations.lengths_BN)
         return Problems(digits, Shapes(lengths, parents.operation_B))
-    return children_
+    return mutations
 
 
-def _repaired(digits: Tensor, lengths: Tensor, operation_B: Tensor) -> Problems:
-    """Without leading zeros, and without division by zero."""
-    last = (lengths - 1).clamp(min=0).unsqueeze(2)
-    leading = digits.gather(2, last).squeeze(2)
+def _repaired(digits_BNW: Tensor, lengths_BN: Tensor, operation_B: Tensor) -> Problems:
+    """Return problems with leading zeros replaced by 1, and zero divisors as well."""
+    last = (lengths_BN - 1).clamp(min=0).unsqueeze(2)
+    leading = digits_BNW.gather(2, last).squeeze(2)
     divides = torch.isin(operation_B, torch.tensor([OPERATIONS.index(o) for o in _DIVISIONS]))
-    nonzero = lengths > 1
-    nonzero[:, 1] |= divides & (lengths[:, 1] > 0)
-    leading = torch.where(nonzero & (leading == 0), 1, leading)
-    digits = digits.scatter(2, last, leading.to(torch.uint8).unsqueeze(2))
-    inside = torch.arange(digits.shape[2]) < lengths.unsqueeze(2)
-    return Problems(digits * inside, Shapes(lengths, operation_B))
+    must_not_be_zero = lengths_BN > 1
+    must_not_be_zero[:, 1] |= divides & (lengths_BN[:, 1] > 0)
+    leading = torch.where(must_not_be_zero & (leading == 0), 1, leading)
+    digits_BNW = digits_BNW.scatter(2, last, leading.to(torch.uint8).unsqueeze(2))
+    inside = torch.arange(digits_BNW.shape[2]) < lengths_BN.unsqueeze(2)
+    return Problems(digits_BNW * inside, Shapes(lengths_BN, operation_B))
+
+
+# Each rule returns digits, uint8 (B, N, W), and lengths, int64 (B, N).
 
 
 def _other_digits(problems: Problems, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """One to three digits, wherever they stand, are drawn anew."""
+    """Draw one to three digits again, anywhere in the problem."""
     digits = problems.digits_BNW.clone()
     inside = torch.arange(digits.shape[2]) < problems.lengths_BN.unsqueeze(2)
     for repeat in range(3):
         column = torch.multinomial(inside.flatten(1).double(), 1, generator=generator)
         drawn = torch.randint(10, column.shape, generator=generator, dtype=torch.uint8)
-        # The second and third change happens to half of the problems each.
+        # The second change is made in half of the problems, the third in a quarter.
         changes = torch.rand(column.shape, generator=generator) < 0.5**repeat
         flat = digits.flatten(1)
         drawn = torch.where(changes, drawn, flat.gather(1, column))
@@ -175,21 +183,21 @@ def _other_digits(problems: Problems, generator: torch.Generator) -> tuple[Tenso
     return digits, problems.lengths_BN
 
 
-def _one_digit_in_a_row(problems: Problems, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """One digit, often 9 or 0, in a stretch of columns of one operand."""
+def _repeated_digit(problems: Problems, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Write one digit, often 9 or 0, into a range of columns of one operand."""
     batch, operands, width = problems.digits_BNW.shape
     operand = torch.randint(operands, (batch, 1, 1), generator=generator)
     ends = torch.randint(width + 1, (batch, 2), generator=generator).sort(dim=1).values
     column = torch.arange(width)
-    stretch = (column >= ends[:, :1]) & (column < ends[:, 1:])
+    in_range = (column >= ends[:, :1]) & (column < ends[:, 1:])
     digit = torch.randint(20, (batch, 1, 1), generator=generator)
     digit = torch.where(digit < 10, digit, torch.where(digit < 15, 0, 9)).to(torch.uint8)
-    chosen = (torch.arange(operands).view(1, -1, 1) == operand) & stretch.unsqueeze(1)
-    return torch.where(chosen, digit, problems.digits_BNW), problems.lengths_BN
+    changes = (torch.arange(operands).view(1, -1, 1) == operand) & in_range.unsqueeze(1)
+    return torch.where(changes, digit, problems.digits_BNW), problems.lengths_BN
 
 
 def _other_operand(problems: Problems, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """One operand is that of another problem, where both have it."""
+    """Replace one operand by that of another problem, where both have it."""
     batch, operands, _ = problems.digits_BNW.shape
     donor = torch.randint(batch, (batch,), generator=generator)
     operand = torch.randint(operands, (batch, 1), generator=generator)
@@ -199,8 +207,8 @@ def _other_operand(problems: Problems, generator: torch.Generator) -> tuple[Tens
     return digits, torch.where(takes, problems.lengths_BN[donor], problems.lengths_BN)
 
 
-def _turned(problems: Problems, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """The operands in reverse order, those that are not there staying last."""
+def _reversed_operands(problems: Problems, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Reverse the order of the operands; missing ones stay last."""
     position = torch.arange(problems.num_operands)
     count = problems.counts_B.unsqueeze(1)
     source = torch.where(position < count, count - 1 - position, position)

@@ -1,7 +1,8 @@
-"""Problems answered wrongly: what was written, where it first went wrong, what they have in common.
+"""Problems answered wrongly: what the model wrote, where it first went wrong, what they share.
 
-A model that fails on sums with long carries only has 99 % and one cause. A `Tally` counts, over all
-problems of a suite, how often each feature is seen, and how often among the failures.
+A model that fails only on sums with long carries scores 99 % and has one cause of failure. A
+`Tally` finds such causes: it counts how often each feature occurs among all problems of a suite,
+and how often among the failures.
 """
 
 from dataclasses import dataclass
@@ -10,19 +11,19 @@ import torch
 from torch import Tensor
 
 from abacist.intervals import Proportion
-from abacist.scoring.groups import groups, shown
 from abacist.scoring.solving import Solution
+from abacist.scoring.value_ranges import range_text, value_ranges
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import OPERATIONS, Problems
 from abacist.tasks.task import Task
 
 MAX_FAILURES = 100
-"""So many problems answered wrongly are kept in a section."""
+"""Largest number of problems answered wrongly that a section keeps."""
 
 _FEWEST_FAILURES = 5
-"""What fewer failures share is left to chance."""
-_CLEARLY_MORE = 1.25
-"""A feature is worth telling from this ratio of shares on."""
+"""Smallest number of failures with a feature that can be more than chance."""
+_SMALLEST_RATIO = 1.25
+"""A feature is reported if its share among failures is at least this many times the expected one."""
 
 
 @dataclass(frozen=True)
@@ -30,19 +31,20 @@ class Failure:
     """One problem answered wrongly."""
 
     row: str
-    """Of the section, where it was found, such as `20 digits`; empty where it is in no single one."""
+    """Name of the row that the problem belongs to, such as `20 digits`; empty where it has no single row."""
     prompt: str
-    """What the model was given, token by token."""
+    """The tokens that the model read, as text."""
     solution: Solution
+    """The problem, the model's answer and the correct one."""
     first_wrong_place: int | None
-    """The significance of the first digit written wrongly, 1 for units; None where it has none."""
+    """Place of the first wrong token, 1 for units; None where the token has no place."""
     carry_chain: int | None
-    """The longest span of columns that receive a carry; None where the task has no such measure."""
+    """Longest chain of columns that receive a carry; None for problems that are no sums."""
     margin: float
-    """Over the tokens of the right answer, the smallest: its logit minus the best other one."""
+    """Smallest margin over the correct answer's tokens, in logits; negative, as the answer is wrong."""
 
     def to_json(self) -> dict[str, object]:
-        """The solution's keys, and where and how far it went wrong."""
+        """Return the solution's keys, and those that say where and by how much it is wrong."""
         return self.solution.to_json() | {
             "row": self.row,
             "prompt": self.prompt,
@@ -54,14 +56,16 @@ class Failure:
 
 @dataclass(frozen=True)
 class Feature:
-    """Something that is more frequent among failures than elsewhere."""
+    """A property of problems that is more frequent among failures than expected."""
 
     name: str
-    """Such as `longest carry chain`."""
+    """Name of the property, such as `longest carry chain`."""
     value: str
+    """Its value or range of values, such as `9–16`."""
     among_failures: Proportion
+    """Share of failures that have this value."""
     expected: float
-    """The share among all problems; for a place, the share if an error hit any token of a line alike."""
+    """Share of all problems that have it; for a place, the share if errors hit all answer tokens equally."""
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -73,7 +77,10 @@ class Feature:
 
 
 def carry_chains(task: Task, problems: Problems) -> Tensor | None:
-    """int64 (B,): the longest chain of carries of every sum, -1 for other problems; None without sums."""
+    """Return the longest carry chain of every sum, int64 (B,); -1 for problems that are no sums.
+
+    The result is None for tasks without sums.
+    """
     if not isinstance(task, Arithmetic) or "+" not in task.operations:
         return None
     if task.operations == ("+",):
@@ -86,21 +93,24 @@ def carry_chains(task: Task, problems: Problems) -> Tensor | None:
 
 
 def first_wrong_places(places_BA: Tensor, margins_BA: Tensor) -> Tensor:
-    """int64 (B,): the place of every line's first wrong token; -1 where it has none or all is right."""
+    """Return the place of every line's first wrong token, int64 (B,).
+
+    It is -1 where that token has no place or all tokens are correct.
+    """
     wrong = margins_BA <= 0
-    found = places_BA.gather(1, wrong.long().argmax(dim=1, keepdim=True)).squeeze(1)
-    return torch.where(wrong.any(dim=1), found, -1).clamp(min=-1)
+    places = places_BA.gather(1, wrong.long().argmax(dim=1, keepdim=True)).squeeze(1)
+    return torch.where(wrong.any(dim=1), places, -1).clamp(min=-1)
 
 
 class Tally:
-    """Counts of features among failures, beside how often they are to be expected."""
+    """Counts how often features occur among failures, and how often they are expected."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
         self.failures = 0
-        """Problems answered wrongly so far."""
+        """Number of problems answered wrongly so far."""
         self._counts: dict[str, Tensor] = {}
-        """By feature: float64 (2, values), how often each is expected and found among failures."""
+        """For each feature, float64 (2, values): how often each value is expected, and among failures."""
 
     def add(self, problems: Problems, correct: Tensor) -> None:
         """Count a batch; `correct` is bool (B,)."""
@@ -114,38 +124,48 @@ class Tally:
         if chains is not None:
             features["longest carry chain"] = chains
         for name, values in features.items():
-            told = values >= 0
-            self._count(name, values[told], values[told & ~correct])
+            has_value = values >= 0
+            self._count(name, values[has_value], values[has_value & ~correct])
 
-    def add_places(self, places_BA: Tensor, predicted_BA: Tensor, first_wrong: Tensor) -> None:
-        """Count where lines first go wrong, beside where the answer tokens of these lines stand."""
-        failed = first_wrong >= 0
+    def add_places(self, places_BA: Tensor, is_target_BA: Tensor, first_wrong_B: Tensor) -> None:
+        """Count the places where lines first go wrong.
+
+        Args:
+            places_BA: the place of every predicted token.
+            is_target_BA: False where nothing is to be predicted.
+            first_wrong_B: the place of the first wrong token; -1 where there is none.
+        """
+        failed = first_wrong_B >= 0
         if not bool(failed.any()):
             return
-        places, predicted = places_BA[failed], predicted_BA[failed] & (places_BA[failed] >= 0)
-        weights = predicted / predicted.sum(dim=1, keepdim=True).clamp(min=1)
-        self._count("first wrong place", places[predicted], first_wrong[failed], weights[predicted])
+        places = places_BA[failed]
+        counted = is_target_BA[failed] & (places >= 0)
+        weights = counted / counted.sum(dim=1, keepdim=True).clamp(min=1)
+        self._count("first wrong place", places[counted], first_wrong_B[failed], weights[counted])
 
-    def common(self) -> list[Feature]:
-        """What failures have in common: what is clearly more frequent among them, the clearest first."""
-        found = []
+    def common_features(self) -> list[Feature]:
+        """Return the features that are clearly more frequent among failures, the clearest first."""
+        features = []
         for name, counts in self._counts.items():
             total, failed = counts.sum(dim=1).tolist()
             if not failed:
                 continue
-            ranges = groups(counts.shape[1] - 1) if name != "operation" else _each(counts.shape[1])
+            largest = counts.shape[1] - 1
+            ranges = value_ranges(largest)
+            if name == "operation":
+                ranges = [(code, code) for code in range(largest + 1)]
             for low, high in ranges:
                 expected, count = counts[:, low : high + 1].sum(dim=1).tolist()
                 among_failures = Proportion(int(count), int(failed))
                 if _is_clear(among_failures, expected / total):
-                    value = OPERATIONS[low] if name == "operation" else shown(low, high)
-                    found.append(Feature(name, value, among_failures, expected / total))
-        return sorted(found, key=_ratio, reverse=True)
+                    value = OPERATIONS[low] if name == "operation" else range_text(low, high)
+                    features.append(Feature(name, value, among_failures, expected / total))
+        return sorted(features, key=_ratio, reverse=True)
 
     def _count(
         self, name: str, values: Tensor, failed: Tensor, weights: Tensor | None = None
     ) -> None:
-        """Add `values`, each 1 or its weight, to what is expected, and `failed` to what is found."""
+        """Add `values`, with their weights, to the expected counts, and `failed` to those of failures."""
         old = self._counts.get(name, torch.zeros(2, 1, dtype=torch.float64))
         height = max([old.shape[1], *(int(v.max()) + 1 for v in (values, failed) if v.numel())])
         new = torch.zeros(2, height, dtype=torch.float64)
@@ -155,21 +175,17 @@ class Tally:
         self._counts[name] = new
 
 
-def _each(count: int) -> list[tuple[int, int]]:
-    return [(value, value) for value in range(count)]
-
-
 def _ratio(feature: Feature) -> float:
     return (feature.among_failures.value or 0.0) / feature.expected
 
 
 def _is_clear(among_failures: Proportion, expected: float) -> bool:
-    """Whether the shares differ by more than chance, and by enough to matter."""
+    """Whether a share differs from the expected one by more than chance, and by enough to matter."""
     share, interval = among_failures.value, among_failures.interval
     if share is None or interval is None or not expected:
         return False
     return (
         among_failures.successes >= _FEWEST_FAILURES
         and interval[0] > expected
-        and share >= _CLEARLY_MORE * expected
+        and share >= _SMALLEST_RATIO * expected
     )

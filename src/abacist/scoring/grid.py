@@ -1,8 +1,9 @@
-"""The suite `grid`: exact match for every pair of operand lengths, 1 … N by 1 … N.
+"""The suite `grid`: exact match for every pair of operand lengths, such as 1…20 by 1…20 digits.
 
-Cells are scored in growing squares, so that a grid which is interrupted is a smaller grid. All
-lines of a cell share their coordinates, and one pass judges them; a published notebook generates
-token by token and recomputes the line for each (`benchmarks/scoring.py` compares the two).
+Cells are scored in growing squares, so that an interrupted grid is a smaller grid. All lines of a
+cell share their coordinates, and one teacher-forced pass scores them. A published notebook
+generates token by token instead, and recomputes the line for each (`benchmarks/scoring.py`
+compares the two).
 """
 
 from collections.abc import Iterator
@@ -30,17 +31,21 @@ _DIGITS_AT_ONCE = 4_000_000
 
 @dataclass
 class Grid:
-    """What is known of every cell; row i and column j are operands of i + 1 and j + 1 digits."""
+    """The results of all cells, (size, size) each.
+
+    The cell at [i, j] is about operands of i + 1 and j + 1 digits.
+    """
 
     right: Tensor
-    """int64 (N, N)"""
+    """int64: number of problems answered correctly."""
     count: Tensor
-    """int64 (N, N): problems scored; 0 where a cell is still to be scored."""
+    """int64: number of problems scored; 0 where a cell has not been scored."""
     margin: Tensor
-    """float64 (N, N): smallest margin; infinite where nothing has been scored."""
+    """float64: smallest margin in logits; infinite where a cell has not been scored."""
 
     @staticmethod
     def empty(size: int) -> "Grid":
+        """Return a grid without results."""
         return Grid(
             torch.zeros(size, size, dtype=torch.int64),
             torch.zeros(size, size, dtype=torch.int64),
@@ -48,7 +53,7 @@ class Grid:
         )
 
     def add(self, problems: Problems, margins: Tensor) -> None:
-        """Count judged problems into their cells."""
+        """Count problems in their cells; `margins`, (B,), are positive for correct answers."""
         size = len(self.right)
         cell = (problems.lengths_BN[:, 0] - 1) * size + problems.lengths_BN[:, 1] - 1
         self.right.view(-1).scatter_add_(0, cell, (margins > 0).long())
@@ -56,12 +61,15 @@ class Grid:
         self.margin.view(-1).scatter_reduce_(0, cell, margins, "amin")
 
     def over(self, cells: Tensor) -> tuple[Proportion, float | None]:
-        """All problems of some cells, bool (N, N), and their smallest margin."""
+        """Return the share of correct answers in some cells, and their smallest margin.
+
+        `cells` is bool (size, size). The margin is None where nothing has been scored.
+        """
         proportion = Proportion(int(self.right[cells].sum()), int(self.count[cells].sum()))
         return proportion, float(self.margin[cells].min()) if proportion.n else None
 
     def average(self) -> float | None:
-        """The mean over all scored cells, each counting alike: what papers and notebooks report."""
+        """Return the mean over all scored cells with equal weights, as papers and notebooks report it."""
         scored = self.count > 0
         if not bool(scored.any()):
             return None
@@ -69,33 +77,21 @@ class Grid:
 
 
 def by_both_lengths(trained_model: TrainedModel, on_progress: Progress) -> Section:
-    """The whole grid, or on Ctrl-C as much of it as has been scored."""
+    """Score the whole grid, or, if Ctrl-C is pressed, as many squares as are done by then."""
     assert isinstance(trained_model.task, Arithmetic)
     size, per_cell = _size(trained_model), trained_model.scoring.grid_problems
-    grid, judge = Grid.empty(size), Judge(trained_model)
-    # Time goes with the tokens of lines, of which later squares have far more.
-    total, done = per_cell * sum(map(_tokens_of_square, range(1, size + 1))), 0
+    # Time is proportional to the tokens of lines, of which later squares have far more.
+    total = per_cell * sum(map(_tokens_of_square, range(1, size + 1)))
+    grid, judge = Grid.empty(size), Judge(trained_model, on_progress, total)
     complete, square = True, 0
     try:
         for square in range(1, size + 1):
-            told = f"tokens, square {square} of {size}"
+            label = f"tokens, square {square} of {size}"
             generator = generators.generator(trained_model.seed, "score", "grid", square)
-            for lengths in _pieces(square, per_cell):
-                problems = draw_of_lengths(trained_model, lengths, generator)
-                tokens, drawn = int(_tokens(lengths).sum()), len(problems)
-
-                def report(
-                    judged: int,
-                    told: str = told,
-                    before: int = done,
-                    tokens: int = tokens,
-                    drawn: int = drawn,
-                ) -> None:
-                    on_progress(told, before + tokens * judged // drawn, total)
-
-                verdicts = judge.verdicts(problems, report)
-                grid.add(problems, verdicts.margins)
-                done += tokens
+            for lengths_BN in _pieces(square, per_cell):
+                problems = draw_of_lengths(trained_model, lengths_BN, generator)
+                work = int(_num_tokens(lengths_BN).sum())
+                grid.add(problems, judge.verdicts(problems, label=label, work=work).margins)
     except KeyboardInterrupt:
         complete = False
     title = f"Grid of operand lengths, 1…{size} by 1…{size} digits"
@@ -118,7 +114,7 @@ def _obstacle(trained_model: TrainedModel) -> str | None:
         2,
     ):
         return (
-            "a grid is made of the lengths of two operands, which this task does not have. "
+            "a grid is made of the lengths of two operands, and this task has other problems. "
             "Try --suite strata."
         )
     size = trained_model.scoring.grid_size
@@ -139,7 +135,7 @@ GRID = Suite("every pair of operand lengths, as a heat map", _obstacle, by_both_
 
 
 def _size(trained_model: TrainedModel) -> int:
-    """The size asked for, or twice the training lengths as far as they can be scored."""
+    """Return the configured size, or twice the training lengths, as far as these can be scored."""
     if trained_model.scoring.grid_size is not None:
         return trained_model.scoring.grid_size
     assert isinstance(trained_model.task, Arithmetic)
@@ -149,7 +145,7 @@ def _size(trained_model: TrainedModel) -> int:
 
 
 def _largest_scorable(trained_model: TrainedModel, most: int) -> int:
-    """The largest grid up to `most` whose longest lines the format can write and the model can read."""
+    """Return the size of the largest grid, up to `most`, whose longest lines can be scored."""
     low, high = 1, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -162,7 +158,10 @@ def _largest_scorable(trained_model: TrainedModel, most: int) -> int:
 
 
 def _try_out(trained_model: TrainedModel, digits: int) -> None:
-    """Put the longest lines of a grid through the model. Raises `ProblemError` where that cannot be."""
+    """Score the longest lines of a grid.
+
+    Raises `ProblemError` where the format cannot write them or the model cannot read them.
+    """
     nines, ten, one = "9" * digits, "1" + "0" * (digits - 1), "1"
     pairs = [[nines, nines], [nines, ten], [ten, nines], [nines, one], [one, nines]]
     for operation in trained_model.task.operations:
@@ -171,41 +170,42 @@ def _try_out(trained_model: TrainedModel, digits: int) -> None:
 
 
 def _pieces(square: int, per_cell: int) -> Iterator[Tensor]:
-    """Lengths int64 (B, 2) of the problems of all cells whose longer operand has `square` digits.
+    """Yield the lengths of problems in all cells whose longer operand has `square` digits.
 
-    In pieces of bounded memory: some cells each, or a part of one.
+    Each piece is int64 (B, 2). Its memory is bounded: it covers some cells, or a part of one.
     """
     shorter = torch.arange(1, square + 1)
     below = torch.stack([shorter, torch.full_like(shorter, square)], dim=1)
     cells = torch.cat([below, below[:-1].flip(1)])
     problems_at_once = max(1, _DIGITS_AT_ONCE // (2 * square))
-    for some in torch.split(cells, max(1, problems_at_once // per_cell)):
-        whole = some.repeat_interleave(per_cell, dim=0)
-        yield from torch.split(whole, problems_at_once) if len(some) == 1 else (whole,)
+    for group in torch.split(cells, max(1, problems_at_once // per_cell)):
+        lengths_BN = group.repeat_interleave(per_cell, dim=0)
+        yield from torch.split(lengths_BN, problems_at_once) if len(group) == 1 else (lengths_BN,)
 
 
 def draw_of_lengths(
-    trained_model: TrainedModel, lengths: Tensor, generator: torch.Generator
+    trained_model: TrainedModel, lengths_BN: Tensor, generator: torch.Generator
 ) -> Problems:
-    """Test problems of these lengths, int64 (B, 2), each once."""
-    operation = trained_model.task.draw_shapes(len(lengths), generator).operation_B
-    shapes = Shapes(lengths, operation)
+    """Draw distinct test problems whose operands have these lengths, int64 (B, 2)."""
+    operation_B = trained_model.task.draw_shapes(len(lengths_BN), generator).operation_B
+    shapes = Shapes(lengths_BN, operation_B)
     problems = draw_from_split(trained_model.task, shapes, "test", trained_model.split, generator)
     return distinct(problems, len(problems))
 
 
-def _tokens(lengths: Tensor) -> Tensor:
-    """int64 (B,): about how many tokens the lines of such problems have."""
-    return lengths.sum(dim=1) + lengths.amax(dim=1) + 4
+def _num_tokens(lengths_BN: Tensor) -> Tensor:
+    """Return the approximate number of tokens of lines with such operands, int64 (B,)."""
+    return lengths_BN.sum(dim=1) + lengths_BN.amax(dim=1) + 4
 
 
 def _tokens_of_square(square: int) -> int:
-    """Tokens of one line of each of its cells."""
+    """Return the approximate number of tokens of one line per cell, over all cells of a square."""
     shorter = range(1, square)
     return 2 * sum(2 * square + length + 4 for length in shorter) + 3 * square + 4
 
 
 def _rows(grid: Grid, task: Arithmetic) -> list[Row]:
+    """Return the rows of the section: all cells, three regions by training length, the diagonal."""
     size, trained = len(grid.right), task.config.longest_operand
     digits = torch.arange(1, size + 1)
     longer = torch.maximum(digits.unsqueeze(1), digits)

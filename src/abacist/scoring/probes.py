@@ -1,8 +1,9 @@
-"""The suite `probes`: fixed problems that people try first, whatever their split.
+"""The suite `probes`: fixed problems that people try first, of any split.
 
-All single digits, both orders of a problem, a carry through every column, powers of ten, operands
-of 21 to 30 digits, and what two published notebooks ask their models. Of sorting: lists that are in
-order already or in reverse order, and numbers that are equal, wholly or but for one digit.
+For calculations: all single digits, both orders of a problem, a carry through every column, powers
+of ten, operands of 21 to 30 digits, and the problems that two published notebooks ask. For
+sorting: lists that are already in order or in reverse order, and numbers that are equal or differ
+in one digit only.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,6 @@ import torch
 from torch import Tensor
 
 from abacist import generators
-from abacist.errors import ProblemError
 from abacist.intervals import Proportion
 from abacist.scoring.judge import Judge
 from abacist.scoring.samples import as_in_training
@@ -26,19 +26,20 @@ from abacist.tasks.sorting import Sorting
 _COMMUTATIVE = ("+", "*")
 _DIVISIONS = ("//", "%")
 _PAIRS = 100
-"""So many random pairs are asked in both orders."""
+"""Number of random pairs that are asked in both orders."""
 _LONG_DIGITS = (21, 30)
-"""Lengths of the long random operands; a notebook tested its model there and found 0 of 100 right."""
+"""Shortest and longest of the long random operands; the model of a notebook got 0 of 100 such sums right."""
 _LONG_PROBLEMS = 100
 
-_COUNT, _MANY = 10, 30
-"""Numbers in a list."""
+_LIST_LENGTHS = (10, 30)
+"""Numbers in a list, besides the smallest number of training."""
 _LIST_DIGITS = (1, 3, 10, 30)
-_LONGEST_LIST = 300
-"""Digits of all its numbers: those of equal numbers are compared one by one, each with all others."""
+"""Digits of each number of a list."""
+_MOST_LIST_DIGITS = 300
+"""Largest number of digits in a list, since equal numbers take a quadratic number of steps to sort."""
 
 _EDGE_CASES = ((123, 456), (999, 1), (0, 0), (999, 999), (500, 500), (111, 222))
-"""What a notebook on 3-digit sums asks."""
+"""The problems of a notebook about 3-digit sums."""
 _PATTERNS = (
     (999_999, 1),
     (1, 999_999),
@@ -46,12 +47,12 @@ _PATTERNS = (
     (10**15, 10**15),
     (123_456_789, 987_654_321),
 )
-"""What a notebook on sums of up to 20 digits asks."""
+"""The problems of a notebook about sums of up to 20 digits."""
 
 
 @dataclass(frozen=True)
 class _Probe:
-    """A row before it is scored."""
+    """A row of the section before it is scored."""
 
     name: str
     kind: str
@@ -60,7 +61,7 @@ class _Probe:
 
 
 def all_probes(trained_model: TrainedModel, on_progress: Progress) -> Section:
-    """Exact match on every group of probes, and whether both orders of a problem get one answer."""
+    """Score every group of probes, and whether both orders of a problem get the same answer."""
     task = trained_model.task
     if isinstance(task, Sorting):
         probes = list(_lists(task))
@@ -68,21 +69,10 @@ def all_probes(trained_model: TrainedModel, on_progress: Progress) -> Section:
         probes = [
             probe for operation in task.operations for probe in _probes(trained_model, operation)
         ]
-    total = sum(len(probe.problems) for probe in probes)
-    judge = Judge(trained_model)
-    rows: list[Row] = []
-    done = 0
-    for probe in probes:
-
-        def report(judged: int, name: str = probe.name, before: int = done) -> None:
-            on_progress(name, before + judged, total)
-
-        try:
-            verdicts = judge.verdicts(probe.problems, report, row=probe.name)
-            rows.append(judge.row(probe.name, probe.kind, probe.digits, verdicts))
-        except ProblemError as error:
-            rows.append(Row(probe.name, probe.kind, probe.digits, None, note=str(error)))
-        done += len(probe.problems)
+    judge = Judge(trained_model, on_progress, total=sum(len(probe.problems) for probe in probes))
+    rows = [
+        judge.scored_row(probe.name, probe.kind, probe.digits, probe.problems) for probe in probes
+    ]
     if isinstance(task, Arithmetic) and task.config.max_operands == 2:
         commutative = [operation for operation in task.operations if operation in _COMMUTATIVE]
         rows += [_commuted(trained_model, judge, operation) for operation in commutative]
@@ -106,14 +96,14 @@ PROBES = Suite(
 
 
 def _lists(task: Sorting) -> Iterator[_Probe]:
-    """Lists that no other sample is likely to hold, of few and many numbers, short and long."""
+    """Yield lists that random samples hardly ever contain, of few and many numbers, short and long."""
     config = task.config
-    counts = {config.min_numbers, min(_COUNT, config.max_numbers), min(_MANY, config.max_numbers)}
+    counts = {config.min_numbers, *(min(count, config.max_numbers) for count in _LIST_LENGTHS)}
     for digits in _LIST_DIGITS:
         smallest = 10 ** (digits - 1)
         lists: dict[str, list[list[int]]] = {}
         for count in sorted(counts):
-            if count * digits > _LONGEST_LIST:
+            if count * digits > _MOST_LIST_DIGITS:
                 continue
             ascending = [smallest + min(k, 8 * smallest) for k in range(count)]
             for name, numbers in (
@@ -128,37 +118,38 @@ def _lists(task: Sorting) -> Iterator[_Probe]:
                 ("99…9 and 10…0", [10 * smallest - k % 2 for k in range(count)]),
             ):
                 lists.setdefault(name, []).append(numbers)
-        told = ", beyond training" if digits > config.max_digits else ""
+        suffix = ", beyond training" if digits > config.max_digits else ""
         for name, rows in lists.items():
             problems = Problems.from_texts(
                 [list(map(str, row)) for row in rows], ["sort"] * len(rows)
             )
-            shown = f"{name}, {digits} digit{'s' * (digits > 1)}{told}"
-            yield _Probe(shown, "probe", digits, problems)
+            name = f"{name}, {digits} digit{'s' * (digits > 1)}{suffix}"
+            yield _Probe(name, "probe", digits, problems)
 
 
 def _probes(trained_model: TrainedModel, operation: str) -> Iterator[_Probe]:
+    """Yield the probes of one operation."""
     task = trained_model.task
     assert isinstance(task, Arithmetic)
     trained = task.config.longest_operand
     prefix = f"{operation}: " if len(task.operations) > 1 else ""
 
     def probe(name: str, kind: str, pairs: list[tuple[int, int]]) -> Iterator[_Probe]:
-        """The pairs that can be asked, those of trained lengths apart from those beyond."""
-        asked = [pair for pair in pairs if not (operation in _DIVISIONS and pair[1] == 0)]
-        within = [pair for pair in asked if _digits(pair) <= trained]
-        beyond = [pair for pair in asked if _digits(pair) > trained]
-        for chosen, told in ((within, ""), (beyond, ", beyond training")):
-            if chosen:
-                longest = max(map(_digits, chosen))
-                problems = _problems(chosen, operation, task.config.min_operands)
-                yield _Probe(f"{prefix}{name}{told}", kind, longest, problems)
+        """Yield one probe of trained lengths and one beyond, without divisions by zero."""
+        possible = [pair for pair in pairs if not (operation in _DIVISIONS and pair[1] == 0)]
+        within = [pair for pair in possible if _digits(pair) <= trained]
+        beyond = [pair for pair in possible if _digits(pair) > trained]
+        for some, suffix in ((within, ""), (beyond, ", beyond training")):
+            if some:
+                longest = max(map(_digits, some))
+                problems = _problems(some, operation, task.config.min_operands)
+                yield _Probe(f"{prefix}{name}{suffix}", kind, longest, problems)
 
     singles = [(a, b) for a in range(10) for b in range(10)]
     yield from probe(f"single digits, 0{operation}0 to 9{operation}9", "probe", singles)
     lengths = sorted({*range(1, min(trained, 30) + 1), trained, trained + 1, 2 * trained})
-    shown, pairs = _carries(operation, lengths)
-    yield from probe(shown, "probe", pairs)
+    name, pairs = _carries(operation, lengths)
+    yield from probe(name, "probe", pairs)
     powers = [10**digits for digits in range(min(trained, 30))] + [10**trained, 10 ** (2 * trained)]
     ones = [pair for power in powers for pair in ((power, power), (power, 1), (1, power))]
     yield from probe("powers of ten", "probe", ones)
@@ -169,7 +160,7 @@ def _probes(trained_model: TrainedModel, operation: str) -> Iterator[_Probe]:
 
 
 def _carries(operation: str, lengths: list[int]) -> tuple[str, list[tuple[int, int]]]:
-    """Problems in which something runs through all columns, and what to call them."""
+    """Return problems in which a carry or borrow runs through all columns, after their name."""
     nines = [10**digits - 1 for digits in lengths]
     if operation == "+":
         return "99…9+1 and 1+99…9", [pair for n in nines for pair in ((n, 1), (1, n))]
@@ -190,13 +181,13 @@ def _digits(pair: tuple[int, int]) -> int:
 
 
 def _problems(pairs: list[tuple[int, int]], operation: str, num_operands: int) -> Problems:
-    """The pairs, with zeros for the operands that a task wants beside them."""
+    """Return problems of these pairs, with zeros for any further operands that the task needs."""
     zeros = (0,) * (num_operands - 2)
     return Problems.from_integers([(*pair, *zeros) for pair in pairs], operation)
 
 
 def _long(trained_model: TrainedModel, operation: str) -> Problems:
-    """Random operands of 21 to 30 digits."""
+    """Draw problems with operands of 21 to 30 digits."""
     task = trained_model.task
     assert isinstance(task, Arithmetic)
     generator = generators.generator(trained_model.seed, "score", "long probes", operation)
@@ -207,7 +198,7 @@ def _long(trained_model: TrainedModel, operation: str) -> Problems:
 
 
 def _commuted(trained_model: TrainedModel, judge: Judge, operation: str) -> Row:
-    """Whether `a + b` and `b + a` get the same answer, right or wrong."""
+    """Return the row that says how often `a + b` and `b + a` get the same answer, right or wrong."""
     pairs = as_in_training(trained_model, 4 * _PAIRS, "commuted")
     codes = Shapes.of(pairs.lengths_BN, operation).operation_B
     pairs = pairs[(pairs.operation_B == codes).nonzero().squeeze(1)[:_PAIRS]]
@@ -215,9 +206,9 @@ def _commuted(trained_model: TrainedModel, judge: Judge, operation: str) -> Row:
         pairs.digits_BNW.flip(1), Shapes(pairs.lengths_BN.flip(1), pairs.operation_B)
     )
     name = f"a{operation}b and b{operation}a answered alike"
-    first, second = judge.verdicts(pairs, row=name), judge.verdicts(swapped, row=name)
+    first, second = (judge.verdicts(problems, name, work=0) for problems in (pairs, swapped))
     same = first.correct & second.correct
-    # Only where both are wrong the answers themselves have to be compared.
+    # Only where both answers are wrong, they have to be written out and compared.
     unclear = (~first.correct & ~second.correct).nonzero().squeeze(1)
     if len(unclear):
         same[unclear] = _same_answers(trained_model, pairs[unclear], swapped[unclear])
@@ -226,5 +217,6 @@ def _commuted(trained_model: TrainedModel, judge: Judge, operation: str) -> Row:
 
 
 def _same_answers(trained_model: TrainedModel, first: Problems, second: Problems) -> Tensor:
+    """Return whether the model writes the same answer to both problems, bool (B,)."""
     answers = [solve(trained_model, problems) for problems in (first, second)]
     return torch.tensor([a.answer == b.answer for a, b in zip(*answers, strict=True)])

@@ -1,4 +1,4 @@
-"""The suite `recurrences`: a looped model, run more or fewer times than in training."""
+"""The suite `recurrences`: a looped model, run with more or fewer recurrences than in training."""
 
 from dataclasses import replace
 
@@ -6,52 +6,38 @@ import torch
 
 from abacist import generators
 from abacist.data.split import draw_from_split
-from abacist.errors import ProblemError
 from abacist.models.transformer import Transformer
 from abacist.scoring.judge import Judge
 from abacist.scoring.samples import as_in_training, distinct
-from abacist.scoring.suite import Progress, Row, Section, Suite
+from abacist.scoring.suite import Progress, Section, Suite
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems, Shapes
 
-LOOPS = (1, 2, 4, 8, 16, 32)
-"""How often the layers are run, beside as often as in training."""
+RECURRENCE_COUNTS = (1, 2, 4, 8, 16, 32)
+"""Numbers of recurrences to score, besides that of training."""
 
 
 def by_recurrences(trained_model: TrainedModel, on_progress: Progress) -> Section:
-    """Exact match for every number of loops: on trained lengths, and on operands twice as long."""
+    """Score every number of recurrences, on trained lengths and on operands twice as long."""
     trained = trained_model.model.config.recurrences
-    loops = sorted({*LOOPS, trained})
-    samples = [
-        ("trained lengths", "trained", _longest(trained_model), _as_in_training(trained_model))
-    ]
-    twice = _twice_as_long(trained_model)
-    if twice is not None:
-        samples.append(
-            (f"{2 * _longest(trained_model)} digits", "beyond", 2 * _longest(trained_model), twice)
-        )
-    work = sum(loops) * sum(len(problems) for *_, problems in samples)
-    judge = Judge(trained_model)
-    rows: list[Row] = []
-    done = 0
-    for name, kind, digits, problems in samples:
-        for count in loops:
-            looped = replace(trained_model, model=with_recurrences(trained_model.model, count))
-            told = f"{name}, {count} loop{'s' * (count > 1)}"
-            label = told + " (as in training)" * (count == trained)
-
-            def report(
-                judged: int, told: str = told, count: int = count, before: int = done
-            ) -> None:
-                on_progress(told, before + count * judged, work)
-
-            try:
-                verdicts = judge.verdicts(problems, report, trained_model=looped, row=label)
-                rows.append(judge.row(label, kind, digits, verdicts))
-            except ProblemError as error:
-                rows.append(Row(label, kind, digits, None, note=str(error)))
-            done += count * len(problems)
+    counts = sorted({*RECURRENCE_COUNTS, trained})
+    longest = _longest(trained_model)
+    problems = as_in_training(trained_model, trained_model.scoring.num_problems, "recurrences")
+    samples = [("trained lengths", "trained", longest, problems)]
+    longer = _twice_as_long(trained_model)
+    if longer is not None:
+        samples.append((f"{2 * longest} digits", "beyond", 2 * longest, longer))
+    total = sum(counts) * sum(len(problems) for *_, problems in samples)
+    judge = Judge(trained_model, on_progress, total)
+    rows = []
+    for sample, kind, digits, problems in samples:
+        for count in counts:
+            changed = replace(trained_model, model=with_recurrences(trained_model.model, count))
+            name = f"{sample}, {count} recurrence{'s' * (count > 1)}"
+            name += " (as in training)" * (count == trained)
+            work = count * len(problems)
+            rows.append(judge.scored_row(name, kind, digits, problems, changed, work))
     return judge.section("Recurrences when tested", rows, trained_recurrences=trained)
 
 
@@ -64,28 +50,30 @@ def _obstacle(trained_model: TrainedModel) -> str | None:
     )
 
 
-RECURRENCES = Suite("a looped model with 1, 2, 4, 8, 16 and 32 loops", _obstacle, by_recurrences)
+RECURRENCES = Suite(
+    "a looped model with 1, 2, 4, 8, 16 and 32 recurrences", _obstacle, by_recurrences
+)
 
 
 def with_recurrences(model: Transformer, count: int) -> Transformer:
-    """The same model, its layers run so many times; weights are shared."""
+    """Return the model with its layers run `count` times; the weights are shared."""
     config = replace(model.config, recurrences=count)
-    looped = Transformer(config, model.embedding.num_embeddings)
-    looped.load_state_dict(model.state_dict(), assign=True)
-    return looped.to(model.device).eval()
+    changed = Transformer(config, model.embedding.num_embeddings)
+    changed.load_state_dict(model.state_dict(), assign=True)
+    return changed.to(model.device).eval()
 
 
 def _longest(trained_model: TrainedModel) -> int:
+    """Return the number of digits of the longest operand in training; 0 where there is none."""
     task = trained_model.task
     return task.config.longest_operand if isinstance(task, Arithmetic) else 0
 
 
-def _as_in_training(trained_model: TrainedModel) -> Problems:
-    return as_in_training(trained_model, trained_model.scoring.num_problems, "recurrences")
-
-
 def _twice_as_long(trained_model: TrainedModel) -> Problems | None:
-    """Test problems with all operands twice as long as the longest in training."""
+    """Draw test problems whose operands are all twice as long as the longest in training.
+
+    The result is None for tasks whose operands have fixed lengths, or none at all.
+    """
     task = trained_model.task
     if not isinstance(task, Arithmetic) or task.config.operand_digits:
         return None

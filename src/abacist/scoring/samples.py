@@ -1,4 +1,4 @@
-"""Samples of problems that suites share: of one split, distinct, each suite with its own seed."""
+"""Samples of problems that several suites use: of one split, distinct, with a seed per suite."""
 
 from abacist import generators
 from abacist.data.config import SplitName
@@ -7,11 +7,15 @@ from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.problems import Problems, first_occurrences
 
 SHORT_DIGITS = 10
-"""Up to here the same problem may well be drawn twice, so a quarter more are drawn and repeats dropped."""
+"""Up to this length a problem may well be drawn twice, so repeats are dropped and a quarter more are drawn."""
 
 
 def distinct(problems: Problems, count: int) -> Problems:
-    """Up to `count` problems, each once: short operands leave few, and counting one twice would flatter."""
+    """Return the first `count` distinct problems, or all where there are fewer.
+
+    Counting a problem twice would flatter the score. Operands of more than 10 digits are not
+    compared, since repeats are so unlikely.
+    """
     if problems.digits_BNW.shape[2] > SHORT_DIGITS:
         return problems[:count]
     return problems[first_occurrences(hash_problems(problems, ordered=True))[:count]]
@@ -20,7 +24,10 @@ def distinct(problems: Problems, count: int) -> Problems:
 def as_in_training(
     trained_model: TrainedModel, count: int, purpose: str, split: SplitName = "test"
 ) -> Problems:
-    """Up to `count` distinct problems of a split, distributed as those in training."""
+    """Draw up to `count` distinct problems of a split, distributed as in training.
+
+    `purpose` names the sample: each purpose has random numbers of its own.
+    """
     generator = generators.generator(trained_model.seed, "score", purpose, split)
     shapes = trained_model.task.draw_shapes(count + count // 4, generator)
     return distinct(

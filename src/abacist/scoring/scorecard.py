@@ -1,4 +1,4 @@
-"""The scorecard: what a run is worth, a section for each suite that scored it."""
+"""The scorecard: the scores of a trained model, with one section per suite."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,42 +31,42 @@ SUITES: dict[str, Suite] = {
     "exhaustive": exhaustive.EXHAUSTIVE,
     "counterexamples": counterexamples.COUNTEREXAMPLES,
 }
-"""Every way to score a model, by name."""
+"""All suites by name."""
 
 DEFAULT_SUITES = ("lengths",)
-"""What scores a run where nothing else is asked for."""
+"""The suites that score a run unless others are named."""
 
 ALL = "all"
-"""In place of names: every suite that has a use for the model."""
+"""Stands for all suites that apply to the model."""
 
 
 @dataclass(frozen=True)
 class Scorecard:
-    """What a run is worth."""
+    """The scores of a trained model."""
 
     sections: dict[str, Section]
-    """By the name of the suite."""
+    """The section of each suite, by the name of the suite."""
     exempt_digits: int = 0
-    """Problems with no longer operand belong to all splits, so that training may have seen them."""
+    """Problems whose operands have at most this many digits are in all splits, so training may have seen them."""
 
     @property
     def rows(self) -> list[Row]:
-        """Of all sections."""
+        """The rows of all sections."""
         return [row for section in self.sections.values() for row in section.rows]
 
     @property
     def failures(self) -> list[Failure]:
-        """Some of the problems answered wrongly, of all sections."""
+        """The kept failures of all sections: some of the problems answered wrongly."""
         return [failure for section in self.sections.values() for failure in section.failures]
 
     @property
     def errors(self) -> int:
-        """Wrong answers of all sections."""
+        """Number of wrong answers in all sections."""
         return sum(section.errors for section in self.sections.values())
 
     @property
     def complete(self) -> bool:
-        """False where Ctrl-C was pressed before all suites had been scored."""
+        """Whether all suites have finished; False where Ctrl-C stopped one."""
         return all(section.complete for section in self.sections.values())
 
     def to_json(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Scorecard:
         }
 
     def failures_to_json(self) -> list[dict[str, object]]:
-        """Every kept failure, with the suite that found it."""
+        """Return all kept failures as JSON values, each with the name of its suite."""
         return [
             {"suite": name} | failure.to_json()
             for name, section in self.sections.items()
@@ -85,10 +85,10 @@ class Scorecard:
         ]
 
 
-def chosen(names: Sequence[str], trained_model: TrainedModel) -> list[str]:
-    """The suites that are meant, each once; `all` means those that have a use for the trained_model.
+def select_suites(names: Sequence[str], trained_model: TrainedModel) -> list[str]:
+    """Return the names of suites without repetition; `all` stands for those that apply to the model.
 
-    Raises `ConfigurationError` where one is unknown or has no use.
+    Raises `ConfigurationError` where a suite is unknown or does not apply.
     """
     for name in names:
         if name not in SUITES and name != ALL:
@@ -98,7 +98,7 @@ def chosen(names: Sequence[str], trained_model: TrainedModel) -> list[str]:
     for name in names:
         obstacle = SUITES[name].obstacle(trained_model)
         if obstacle is not None:
-            raise ConfigurationError(f"the suite {name} has no use here: {obstacle}")
+            raise ConfigurationError(f"the suite {name} does not apply: {obstacle}")
     return list(dict.fromkeys(names))
 
 
@@ -108,14 +108,21 @@ def score(
     on_progress: Progress | None = None,
     on_section: Callable[[Scorecard], None] | None = None,
 ) -> Scorecard:
-    """Score a model by some suites. Raises `ConfigurationError` where one has no use for it.
+    """Score a model by some suites.
 
-    `on_section` is given all there is after every suite. An interrupted suite is the last.
+    Args:
+        trained_model: the model.
+        suites: names of suites, or `all`.
+        on_progress: called while a suite runs.
+        on_section: called after every suite with the scorecard so far. A suite that Ctrl-C
+            interrupts is the last one.
+
+    Raises `ConfigurationError` where a suite is unknown or does not apply to the model.
     """
-    ignored: Progress = lambda name, done, total: None  # noqa: E731
+    ignore: Progress = lambda name, done, total: None  # noqa: E731
     card = Scorecard({}, trained_model.split.exempt_digits)
-    for name in chosen(suites, trained_model):
-        card.sections[name] = SUITES[name].run(trained_model, on_progress or ignored)
+    for name in select_suites(suites, trained_model):
+        card.sections[name] = SUITES[name].run(trained_model, on_progress or ignore)
         if on_section is not None:
             on_section(card)
         if not card.complete:
@@ -124,13 +131,13 @@ def score(
 
 
 def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored scorecard with the sections of a new one put in, as JSON values.
+    """Return a stored scorecard with its sections replaced by those of a new one, as JSON values.
 
-    Raises `ValueError` where the old one is none, or is one of an older version.
+    Raises `ValueError` where the stored one is not a scorecard, or has an older format.
     """
     try:
         sections = {**old["sections"], **new["sections"]}
         errors = sum(int(section["errors"]) for section in sections.values())
     except (KeyError, TypeError) as error:
-        raise ValueError("it has no sections with their errors") from error
+        raise ValueError("it has no sections with numbers of errors") from error
     return {**new, "sections": sections, "errors": errors}

@@ -1,4 +1,4 @@
-"""Solving problems for real: a decoder writes the answer token by token, an encoder at once."""
+"""Solving problems: a decoder generates the answer token by token, an encoder decodes it in parallel."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,17 +17,20 @@ from abacist.tasks.problems import Problems
 
 @dataclass(frozen=True)
 class Solution:
-    """A problem, what the model wrote, and what is right."""
+    """A problem, the model's answer, and the correct answer."""
 
     problem: str
+    """The problem as typed, such as `12+34`."""
     answer: str | None
-    """None where the model wrote something that is no answer."""
+    """The model's answer; None where the model wrote something that is no answer."""
     expected: str
+    """The correct answer."""
     margin: float
-    """The smallest margin between the token written and the runner-up, in logits."""
+    """Smallest difference between the logits of the token written and of the second-best token."""
 
     @property
     def correct(self) -> bool:
+        """Whether the answer is correct."""
         return self.answer == self.expected
 
     def __str__(self) -> str:
@@ -37,7 +40,7 @@ class Solution:
         return f"{self.problem}={answer} ✗ expected {self.expected}"
 
     def to_json(self) -> dict[str, object]:
-        """`{"problem": "12+34", "answer": "46", "expected": "46", "correct": true}`"""
+        """Return such as `{"problem": "12+34", "answer": "46", "expected": "46", "correct": true}`."""
         return {
             "problem": self.problem,
             "answer": self.answer,
@@ -51,10 +54,15 @@ def solve(
     problems: Problems,
     on_step: Callable[[int, int], None] | None = None,
 ) -> list[Solution]:
-    """Let the model write the answers of all problems, batched by length.
+    """Let the model write the answers to all problems, in batches of similar length.
 
-    `on_step` is told the number of problems finished before this batch and the number of tokens
-    written in it.
+    Args:
+        trained_model: the model.
+        problems: the problems.
+        on_step: called after every generated token with the number of problems in finished
+            batches and the number of tokens written per line in the current batch.
+
+    Raises `ProblemError` where a line is too long for the model.
     """
     model, task, format = trained_model.model, trained_model.task, trained_model.format
     solutions: list[Solution | None] = [None] * len(problems)
@@ -64,40 +72,31 @@ def solve(
         if on_step is not None:
             on_step(done, written)
 
-    sizes = line_lengths(format, problems)
-    for rows in batches_by_length(sizes, quadratic=not model.is_windowed):
-        batch = problems[rows]
-        written = (
-            _generated(model, format, batch, report)
+    lengths_B = line_lengths(format, problems)
+    for indices in batches_by_length(lengths_B, quadratic=not model.is_windowed):
+        batch = problems[indices]
+        answers, margins_B = (
+            _generate(model, format, batch, report)
             if model.is_causal
-            else _written_at_once(model, format, batch)
+            else _decode_in_parallel(model, format, batch)
         )
-        for row, problem, answer, expected, margin in zip(
-            rows.tolist(),
+        for index, problem, answer, expected, margin in zip(
+            indices.tolist(),
             task.expressions(batch),
-            written.answers,
+            answers,
             task.answer(batch).texts(),
-            written.margins_B.tolist(),
+            margins_B.tolist(),
             strict=True,
         ):
-            solutions[row] = Solution(problem, answer, expected, margin)
-        done += len(rows)
+            solutions[index] = Solution(problem, answer, expected, margin)
+        done += len(indices)
     return [solution for solution in solutions if solution is not None]
 
 
-@dataclass(frozen=True)
-class _Written:
-    """What a model wrote for a batch."""
-
-    answers: list[str | None]
-    margins_B: Tensor
-    """The smallest margin between a token written and the runner-up."""
-
-
-def _generated(
+def _generate(
     model: Transformer, format: Format, problems: Problems, on_step: Callable[[int], None]
-) -> _Written:
-    """By a decoder, token by token."""
+) -> tuple[list[str | None], Tensor]:
+    """Return a decoder's answers, generated token by token, and their smallest margins, (B,)."""
     prompt = format.prompt(problems)
     generated = generate(
         model,
@@ -114,26 +113,31 @@ def _generated(
             format.read(generated.ids.cpu()), generated.ended.tolist(), strict=True
         )
     ]
-    return _Written(answers, generated.margins.amin(dim=1).cpu())
+    return answers, generated.margins.amin(dim=1).cpu()
 
 
 @torch.no_grad()
-def _written_at_once(model: Transformer, format: Format, problems: Problems) -> _Written:
-    """By an encoder, all tokens in one pass."""
+def _decode_in_parallel(
+    model: Transformer, format: Format, problems: Problems
+) -> tuple[list[str | None], Tensor]:
+    """Return an encoder's answers, all tokens from one pass, and their smallest margins, (B,)."""
     prompt = format.prompt(problems)
-    here = prompt.to(model.device)
-    logits: Tensor = model(here.ids, coordinates_of(here))
-    top = logits.cpu().topk(2, dim=-1)
-    # The targets of a line follow each other; shorter lines have fewer, and read end tokens there.
+    lines = prompt.to(model.device)
+    logits_BTV: Tensor = model(lines.ids, coordinates_of(lines))
+    top = logits_BTV.cpu().topk(2, dim=-1)
+    # A line's targets are contiguous. Shorter lines have fewer, and are filled up with end tokens.
     counts = prompt.target.sum(dim=1, keepdim=True)
     columns = torch.arange(int(counts.max()))
-    at = (prompt.target.long().argmax(dim=1, keepdim=True) + columns).clamp(
+    targets_BA = (prompt.target.long().argmax(dim=1, keepdim=True) + columns).clamp(
         max=prompt.ids.shape[1] - 1
     )
     assert format.end_id is not None
-    written = torch.where(columns < counts, top.indices[..., 0].gather(1, at), format.end_id)
-    margins = (top.values[..., 0] - top.values[..., 1]).gather(1, at)
-    # What comes behind the end token is not looked at.
-    before = (written == format.end_id).long().cumsum(dim=1) <= (written == format.end_id).long()
-    margins = margins.masked_fill(~(before & (columns < counts)), torch.inf)
-    return _Written(format.read(written), margins.amin(dim=1).double())
+    written = torch.where(
+        columns < counts, top.indices[..., 0].gather(1, targets_BA), format.end_id
+    )
+    margins = (top.values[..., 0] - top.values[..., 1]).gather(1, targets_BA)
+    # Tokens after the first end token do not count.
+    is_end = (written == format.end_id).long()
+    counted = (is_end.cumsum(dim=1) <= is_end) & (columns < counts)
+    margins = margins.masked_fill(~counted, torch.inf)
+    return format.read(written), margins.amin(dim=1).double()

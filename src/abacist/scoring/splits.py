@@ -1,7 +1,7 @@
-"""The suite `splits`: training problems against validation and test problems, one distribution.
+"""The suite `splits`: training, validation and test problems of one distribution, compared.
 
-A model that has learnt to calculate does as well on all three; one that has learnt its training
-problems by heart does not.
+A model that has learned to calculate scores the same on all three. A model that has memorised its
+training problems does not.
 """
 
 from abacist.data.config import SplitName
@@ -9,7 +9,7 @@ from abacist.data.stream import first_problems
 from abacist.intervals import Proportion, difference
 from abacist.scoring.judge import Judge
 from abacist.scoring.samples import as_in_training
-from abacist.scoring.suite import Progress, Row, Section, Suite
+from abacist.scoring.suite import Progress, Row, Section, Suite, always_applies
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.problems import Problems
 
@@ -17,34 +17,27 @@ _SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
 
 
 def by_split(trained_model: TrainedModel, on_progress: Progress) -> Section:
-    """Exact match on each split, and how much better training problems are answered."""
+    """Score each split, and report how much better training problems are answered."""
     count = 10 * trained_model.scoring.num_problems
-    judge = Judge(trained_model)
+    judge = Judge(trained_model, on_progress, total=len(_SPLITS) * count)
     rows: list[Row] = []
-    found: dict[str, Proportion] = {}
-    for number, split in enumerate(_SPLITS):
-
-        def report(done: int, name: str = split, before: int = number * count) -> None:
-            on_progress(name, before + done, len(_SPLITS) * count)
-
-        verdicts = judge.verdicts(
-            _sample(trained_model, split, count), report, row=f"{split} problems"
-        )
-        found[split] = verdicts.proportion
-        rows.append(judge.row(f"{split} problems", "split", 0, verdicts))
-    gap = difference(found["train"], found["test"])
+    proportions: dict[str, Proportion] = {}
+    for split in _SPLITS:
+        name = f"{split} problems"
+        verdicts = judge.verdicts(_sample(trained_model, split, count), name, work=count)
+        proportions[split] = verdicts.proportion
+        rows.append(judge.row(name, "split", 0, verdicts))
+    gap = difference(proportions["train"], proportions["test"])
     return judge.section(
         "Splits, drawn as in training", rows, train_minus_test=gap and gap.to_json()
     )
 
 
-SPLITS = Suite(
-    "training against validation against test problems", lambda trained_model: None, by_split
-)
+SPLITS = Suite("training, validation and test problems compared", always_applies, by_split)
 
 
 def _sample(trained_model: TrainedModel, split: SplitName, count: int) -> Problems:
-    """Problems of a split; of a fixed training set, some that were really trained on."""
+    """Draw problems of a split; of a fixed training set, take the first ones trained on."""
     if split == "train" and trained_model.num_examples is not None:
         examples = first_problems(
             trained_model.task, trained_model.split, trained_model.num_examples, trained_model.seed

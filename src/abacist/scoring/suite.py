@@ -1,7 +1,7 @@
-"""What a suite is: one way to score a model, and what it gives.
+"""What a suite is: one way to score a trained model, and the section of the scorecard it returns.
 
-A suite is given a `TrainedModel`, says whether it has any use for it, and returns a `Section` of the
-scorecard. `scoring/scorecard.py` holds the table of all suites.
+A suite says whether it applies to a `TrainedModel`, and scores it. `scorecard.py` holds the table
+of all suites.
 """
 
 from collections.abc import Callable
@@ -13,23 +13,24 @@ from abacist.scoring.failures import Failure, Feature
 from abacist.scoring.trained_model import TrainedModel
 
 Progress = Callable[[str, int, int], None]
-"""Told what is being done, how many problems are done, and how many there are in all."""
+"""Called with the name of what is being scored, the number of problems done, and their total."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a section."""
+    """One row of a section."""
 
     name: str
     kind: str
     """Rows of one kind stand together, such as `trained`, `beyond` or `probe`."""
     digits: int
-    """Of the longest operand; 0 where the row is about something else."""
+    """Number of digits of the longest operand; 0 where the row is not about lengths."""
     proportion: Proportion | None
-    """Of problems answered rightly, or of what `measure` says; None where `note` says why not."""
+    """Share of problems answered correctly, or of what `measure` names; None where `note` says why."""
     smallest_margin: float | None = None
-    """Over all answer tokens of all problems of the row, in logits."""
+    """Smallest margin over all answer tokens of all problems, in logits; None where not measured."""
     note: str = ""
+    """Why there is no proportion, or a remark."""
     measure: str = "exact match"
     """What is counted, such as `exact match` or `token accuracy`."""
 
@@ -47,20 +48,20 @@ class Row:
 
 @dataclass(frozen=True)
 class Section:
-    """What one suite found."""
+    """The result of one suite."""
 
     title: str
     rows: list[Row]
     failures: list[Failure] = field(default_factory=list)
     """Some of the problems answered wrongly, with what the model wrote."""
     features: list[Feature] = field(default_factory=list)
-    """What the problems answered wrongly have in common, of all of them."""
+    """What the problems answered wrongly have in common; it considers all of them."""
     errors: int = 0
-    """Problems answered wrongly, each counted once however many rows speak of it."""
+    """Number of problems answered wrongly; each counts once, even if several rows include it."""
     details: dict[str, Any] = field(default_factory=dict)
-    """Whatever else a suite has to say, as JSON values."""
+    """Other results of the suite, as JSON values."""
     complete: bool = True
-    """False where Ctrl-C was pressed and this is what had been scored by then."""
+    """Whether the suite has finished; False where Ctrl-C stopped it."""
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -75,10 +76,15 @@ class Section:
 
 @dataclass(frozen=True)
 class Suite:
-    """One way to score a model."""
+    """One way to score a trained model."""
 
     summary: str
-    """For the command's help, in one line."""
+    """One line for the command's help."""
     obstacle: Callable[[TrainedModel], str | None]
-    """Why the suite has no use for such a trained_model, and what to do; None where it has."""
+    """Returns why the suite does not apply to a model, and what to type; None where it applies."""
     run: Callable[[TrainedModel, Progress], Section]
+    """Scores a model to which the suite applies."""
+
+
+def always_applies(trained_model: TrainedModel) -> None:
+    """The `obstacle` of suites that apply to every model."""

@@ -1,4 +1,4 @@
-"""A trained model with everything that is needed to ask it something.
+"""A trained model together with all that is needed to ask it problems.
 
 >>> trained_model = abacist.load("latest").trained_model()
 >>> solve(trained_model, trained_model.task.parse(["12+34"]))[0].answer
@@ -22,9 +22,9 @@ class TrainedModel:
     task: Task
     format: Format
     split: SplitConfig = field(default_factory=SplitConfig)
-    """Which problems were kept for validation and test."""
+    """Which problems were held out for validation and test."""
     scoring: ScoringConfig = field(default_factory=ScoringConfig)
-    """How many problems the suites ask."""
+    """How many problems each suite asks."""
     seed: int = 0
     """Seed of the training; the samples of the suites depend on it as well."""
     num_examples: int | None = None
