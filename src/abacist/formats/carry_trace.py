@@ -28,6 +28,7 @@ class CarryTraceFormat:
 
     end_id = None
     layout: Layout = "constant"
+    enumeration = None
 
     def __init__(self, config: CarryTraceFormatConfig, task: TaskConfig) -> None:
         assert isinstance(task, ArithmeticConfig)

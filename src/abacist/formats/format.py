@@ -24,6 +24,14 @@ class Format(Protocol):
     def layout(self) -> Layout:
         """Which lines can share one row of coordinates."""
 
+    @property
+    def enumeration(self) -> str | None:
+        """Name of the enumeration that can prove a model of this format right; None where none exists.
+
+        "column-addition", "long-multiplication", "non-restoring-division" or "insertion-sort". A
+        format that names one also has `roles`, which that enumeration reads.
+        """
+
     def write(
         self, problems: Problems, answer: Answer, generator: torch.Generator | None = None
     ) -> AnnotatedTokens:

@@ -46,15 +46,21 @@ from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTok
 from abacist.formats.config import InsertionSortFormatConfig, LabelsFormatConfig, Layout
 from abacist.formats.labels import LabelsFormat
 from abacist.formats.lines import Piece
+from abacist.formats.roles import Role, decode
 from abacist.tasks.config import MOST_LABELS, TaskConfig
 from abacist.tasks.problems import Answer, Ordering, Problems
 from abacist.tasks.sorting import ranks_of
+from abacist.vocabulary import DIGITS
+
+DIGIT, LABEL = "digit", "label"
+"""The parts of a calculation, as `roles` names them."""
 
 
 class InsertionSortFormat(LabelsFormat):
     """Writes, annotates and reads sorting problems with their work. Prompts are those of `labels`."""
 
     layout: Layout = "similar"
+    enumeration = "insertion-sort"
     marks: ClassVar[tuple[str, ...]] = ("<", "~", ">")
 
     def __init__(self, config: InsertionSortFormatConfig, task: TaskConfig) -> None:
@@ -137,6 +143,41 @@ class InsertionSortFormat(LabelsFormat):
             complete = right and sorted(found) == list(expected)
             answers.append(self.vocabulary.text(found) if complete else None)
         return answers
+
+    def roles(self, ids_T: Tensor) -> list[Role]:
+        """Return the role of each token of one whole line.
+
+        A digit or label of number k has row k, starting at 1, and so has the `,` before that number;
+        the row of `=` is one more than the last. A digit has its place as column. A token of the
+        work has column and row of the token that it points to, and 0 where it points to nothing.
+        """
+
+        def role(token: int, field: int, place: int, row: int) -> Role:
+            part = self.vocabulary.tokens[token]
+            if token < len(DIGITS) or token >= self.first_label:
+                part = DIGIT if token < len(DIGITS) else LABEL
+            return Role(part, max(0, place), (max(0, row) + 1) // 2)
+
+        return decode(self.annotate(ids_T.unsqueeze(0)), role)
+
+    def pointers(self, ids_T: Tensor) -> list[int | None]:
+        """Return the index of the prompt's token that each token of one whole line points to.
+
+        None for tokens of the prompt, for the end token, and for work that points to no token.
+        """
+        line = self.annotate(ids_T.unsqueeze(0))
+        assert line.row is not None
+        points = line.target[0].tolist()
+        coordinates = list(zip(line.place[0].tolist(), line.row[0].tolist(), strict=True))
+        index_of = {
+            coordinate: index
+            for index, coordinate in enumerate(coordinates)
+            if not points[index] and min(coordinate) >= 0
+        }
+        return [
+            index_of.get(coordinate) if work else None
+            for coordinate, work in zip(coordinates, points, strict=True)
+        ]
 
     def target_lengths(self, problems: Problems) -> Tensor:
         """int64 (B,): tokens behind `=`."""

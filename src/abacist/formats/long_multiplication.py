@@ -34,10 +34,15 @@ from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTok
 from abacist.formats.calculation import CalculationFormat
 from abacist.formats.config import Layout, LongMultiplicationFormatConfig
 from abacist.formats.lines import Piece, once_per_pattern
+from abacist.formats.roles import Role, decode
 from abacist.tasks import digits
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
 from abacist.tasks.problems import Answer, Problems
 from abacist.vocabulary import DIGITS, Vocabulary
+
+MULTIPLICAND, MULTIPLIER = "multiplicand", "multiplier"
+CARRY, PRODUCT, DIGIT = "carry", "product", "digit"
+"""The parts of a calculation, as `roles` names them."""
 
 CARRIES = tuple("⁰¹²³⁴⁵⁶⁷⁸⁹")
 PRODUCTS = tuple(sorted({a * b for a in range(10) for b in range(10)}))
@@ -51,6 +56,7 @@ class LongMultiplicationFormat(CalculationFormat):
     """Writes, annotates and reads multiplications."""
 
     layout: Layout = "shape"
+    enumeration = "long-multiplication"
 
     def __init__(self, config: LongMultiplicationFormatConfig, task: TaskConfig) -> None:
         assert isinstance(task, ArithmeticConfig)
@@ -83,6 +89,27 @@ class LongMultiplicationFormat(CalculationFormat):
         product are read.
         """
         return [self._read(row) for row in ids_BT.tolist()]
+
+    def roles(self, ids_T: Tensor) -> list[Role]:
+        """Return the role of each token of one whole line.
+
+        A digit of the multiplicand has a column and a digit of the multiplier the row that it makes.
+        CARRY, PRODUCT and DIGIT have both; column N + 1 of a multiplicand of N digits holds the last
+        carry of a row and its digit. Symbols have neither.
+        """
+
+        def role(token: int, field: int, place: int, row: int) -> Role:
+            if field == Field.OPERAND:
+                return Role(MULTIPLICAND, column=place // 2)
+            if field == Field.OPERAND + 1:
+                return Role(MULTIPLIER, row=(row + 1) // 2)
+            if token < len(DIGITS) or token >= self.first_carry:
+                part = CARRY if token < self.first_product else PRODUCT
+                part = DIGIT if token < len(DIGITS) else part
+                return Role(part, column=(place + 1) // 2, row=row // 2)
+            return Role(self.vocabulary.tokens[token])
+
+        return decode(self.annotate(ids_T.unsqueeze(0)), role)
 
     def target_lengths(self, problems: Problems) -> Tensor:
         """int64 (B,): tokens behind `=`."""

@@ -37,17 +37,24 @@ just these together in one layer of windows (-2, 0) over rows and (0, 2) over pl
 * The leading digits of the dividend, one fewer than the divisor has, are row 0.
 """
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, AnnotatedTokens, Field
-from abacist.formats.calculation import CalculationFormat
+from abacist.formats.calculation import CalculationFormat, Parts
 from abacist.formats.config import Layout, NonRestoringDivisionFormatConfig
 from abacist.formats.lines import Piece
+from abacist.formats.roles import Role
 from abacist.tasks import digits
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
 from abacist.tasks.problems import Answer, Problems
 from abacist.vocabulary import DIGITS, Vocabulary
+
+DIVIDEND, DIVISOR, OPERATOR = "dividend", "divisor", "operator"
+ACTION, COLON, DIGIT = "action", "colon", "digit"
+"""The parts of a calculation, as `roles` names them."""
 
 _EXTRA = 3
 """A row is wider than the divisor by what is done, the colon, and one digit."""
@@ -55,10 +62,27 @@ _MOST_ROWS = 10
 """Rows of one step, at most."""
 
 
+@dataclass(frozen=True)
+class _Work:
+    """The rows of lines, int32 (B, T) each; meaningless before the first token after `=`."""
+
+    column: Tensor
+    """Column of a digit, 1 for units; 0 for the colon, -1 for what is done."""
+    row: Tensor
+    """Starting at 1."""
+    step: Tensor
+    """Starting at 1; one more than `num_steps` after the last digit brought down is used up."""
+    begins_step: Tensor
+    """bool: whether the row of this colon begins a step, with a digit brought down."""
+    num_steps: Tensor
+    """int32 (B, 1): digits of the dividend that are brought down."""
+
+
 class NonRestoringDivisionFormat(CalculationFormat):
     """Writes, annotates and reads divisions."""
 
     layout: Layout = "similar"
+    enumeration = "non-restoring-division"
     usual_order = True
 
     def __init__(self, config: NonRestoringDivisionFormatConfig, task: TaskConfig) -> None:
@@ -81,14 +105,11 @@ class NonRestoringDivisionFormat(CalculationFormat):
         later ones.
         """
         ids = ids_BT.int()
-        length = ids.shape[1]
         parts = self._parts(ids)
         index, answering = parts.index, parts.answering
         operator_at, equals_at = parts.operator_at, parts.equals_at
-        begin = 0 if self.start_id is None else 1
-        num_columns = (operator_at - begin).clamp(min=0)
-        divisor_length = (equals_at - operator_at - 1).clamp(min=0)
-        num_steps = (num_columns - divisor_length + 1).clamp(min=1)
+        work = self._work(ids, parts)
+        num_steps = work.num_steps
 
         # The prompt: the dividend, of which the leading digits are row 0, and the divisor.
         column = operator_at - index
@@ -106,31 +127,64 @@ class NonRestoringDivisionFormat(CalculationFormat):
             tensor.masked_fill_(parts.is_equals, ANCHOR)
         field.masked_fill_(parts.is_equals, int(Field.EQUALS))
 
-        # The rows. A mark on the last digit ends a step, for what stands behind it.
-        width = divisor_length + _EXTRA
-        behind = (index - equals_at - 1).clamp(min=0)
-        work_row = torch.div(behind, width, rounding_mode="floor")
-        within = behind - work_row * width
-        marked = (ids >= self.first_marked) & (ids < self.first_done)
-        ends_step = answering & marked & (within == width - 1)
-        done_before = ends_step.cumsum(dim=1, dtype=torch.int32) - ends_step.int()
-        over = done_before >= num_steps
-        columns_left = (num_steps - 1 - done_before).clamp(min=0)
-        digit = within - 1
-        is_colon = digit == 0
-        ended = torch.nn.functional.pad(ends_step, (2, 0))[:, :length]
-        begins_step = is_colon & ((work_row == 0) | ended) & ~over
-        work_place = 2 * digit + 1 - begins_step.int()
-        work_step = 2 * (digit + columns_left) + is_colon.int()
-        says_what = within == 0
-        work_place.masked_fill_(says_what, EVERYWHERE)
-        work_step.masked_fill_(says_what, EVERYWHERE)
+        # The rows.
+        columns_left = (num_steps - work.step).clamp(min=0)
+        is_action, is_colon = work.column < 0, work.column == 0
+        work_place = 2 * work.column + 1 - (is_colon & work.begins_step).int()
+        work_step = 2 * (work.column + columns_left) + is_colon.int()
+        work_place.masked_fill_(is_action, EVERYWHERE)
+        work_step.masked_fill_(is_action, EVERYWHERE)
         place = torch.where(answering, work_place, place)
-        row = torch.where(answering, 2 * work_row + 2 - says_what.int(), row)
+        row = torch.where(answering, 2 * work.row - is_action.int(), row)
         step = torch.where(answering, work_step, step)
         field.masked_fill_(answering, int(Field.SCRATCH))
         parts.mark_ends(field, place, row, step)
         return AnnotatedTokens(ids, place.int(), field, parts.target, row.int(), step.int())
+
+    def roles(self, ids_T: Tensor) -> list[Role]:
+        """Return the role of each token of one whole line.
+
+        A digit of the dividend that is brought down has the step that brings it down; the leading
+        ones have their column in row 0 instead. A digit of the divisor has a column. ACTION, COLON
+        and DIGIT have row and step, DIGIT also a column. In rows after the last digit was brought
+        down and the remainder was below 0, the step is one more than there are steps.
+        """
+        ids = ids_T.int().unsqueeze(0)
+        parts = self._parts(ids)
+        work = self._work(ids, parts)
+        operator_at, equals_at = int(parts.operator_at), int(parts.equals_at)
+        num_steps = int(work.num_steps)
+        begin = 0 if self.start_id is None else 1
+        roles = [Role("<start>")] * begin
+        for column in range(operator_at - begin, 0, -1):
+            step = num_steps - column + 1
+            roles.append(Role(DIVIDEND, step=step) if step > 0 else Role(DIVIDEND, 1 - step))
+        roles.append(Role(OPERATOR))
+        roles += [Role(DIVISOR, column=c) for c in range(equals_at - operator_at - 1, 0, -1)]
+        roles.append(Role("="))
+        columns = (tensor[0].tolist() for tensor in (work.column, work.row, work.step))
+        for column, row, step in list(zip(*columns, strict=True))[equals_at + 1 :]:
+            part = ACTION if column < 0 else COLON if column == 0 else DIGIT
+            roles.append(Role(part, max(0, column), row, step))
+        is_end = parts.is_end[0].tolist()
+        return [Role("<end>") if end else role for role, end in zip(roles, is_end, strict=True)]
+
+    def _work(self, ids: Tensor, parts: Parts) -> "_Work":
+        begin = 0 if self.start_id is None else 1
+        num_columns = (parts.operator_at - begin).clamp(min=0)
+        divisor_length = (parts.equals_at - parts.operator_at - 1).clamp(min=0)
+        num_steps = (num_columns - divisor_length + 1).clamp(min=1)
+        width = divisor_length + _EXTRA
+        after = (parts.index - parts.equals_at - 1).clamp(min=0)
+        rows_before = torch.div(after, width, rounding_mode="floor")
+        within = after - rows_before * width
+        # A mark on a row's last digit ends a step, for the tokens that follow.
+        marked = (ids >= self.first_marked) & (ids < self.first_done)
+        ends_step = parts.answering & marked & (within == width - 1)
+        steps_before = ends_step.cumsum(dim=1, dtype=torch.int32) - ends_step.int()
+        ended = torch.nn.functional.pad(ends_step, (2, 0))[:, : ids.shape[1]]
+        begins_step = ((rows_before == 0) | ended) & (steps_before < num_steps)
+        return _Work(within - 1, rows_before + 1, steps_before + 1, begins_step, num_steps)
 
     def read(self, ids_BT: Tensor) -> list[str | None]:
         """The answers of whole lines in the usual notation; None where one is malformed.

@@ -28,6 +28,7 @@ class ParallelFormat:
     """Writes, annotates and reads lines with parallel targets."""
 
     layout: Layout = "shape"
+    enumeration = None
 
     def __init__(self, config: ParallelFormatConfig, task: TaskConfig) -> None:
         assert isinstance(task, ArithmeticConfig)

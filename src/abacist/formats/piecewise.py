@@ -14,6 +14,7 @@ class JoinedFormat(ABC):
     """Writes lines from the pieces that a notation is made of."""
 
     end_id: int
+    enumeration: str | None = None
 
     def write(
         self, problems: Problems, answer: Answer, generator: torch.Generator | None = None

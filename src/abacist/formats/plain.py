@@ -24,6 +24,7 @@ from abacist.formats.lines import (
     operators,
     without_targets,
 )
+from abacist.formats.roles import Role, decode
 from abacist.tasks import digits
 from abacist.tasks.config import ArithmeticConfig, ModularAdditionConfig, TaskConfig
 from abacist.tasks.problems import Answer, Numbers, Problems
@@ -32,8 +33,14 @@ from abacist.vocabulary import DIGITS, Vocabulary
 _SYMBOLS = {"+ mod": "+"}
 
 
+OPERAND, ANSWER = "operand", "answer"
+"""The parts of a calculation, as `roles` names them."""
+
+
 class PlainFormat:
     """Writes, annotates and reads calculations."""
+
+    enumeration = "column-addition"
 
     def __init__(self, config: PlainFormatConfig, task: TaskConfig) -> None:
         assert isinstance(task, ArithmeticConfig | ModularAdditionConfig)
@@ -118,6 +125,24 @@ class PlainFormat:
             self._read(ids[is_answer].tolist(), width)
             for ids, is_answer, width in zip(lines.ids, lines.target, widths, strict=True)
         ]
+
+    def roles(self, ids_T: Tensor) -> list[Role]:
+        """Return the role of each token of one whole line.
+
+        A digit of operand k has row k, starting at 1, and its place as column; so has a token of the
+        answer, a sign included, with row 0. A digit without a place has column 0. Symbols have
+        neither column nor row.
+        """
+
+        def role(token: int, field: int, place: int, row: int) -> Role:
+            column = max(0, place)
+            if field >= Field.OPERAND:
+                return Role(OPERAND, column, field - Field.OPERAND + 1)
+            if field == Field.ANSWER and token != self.end_id:
+                return Role(ANSWER, column)
+            return Role(self.vocabulary.tokens[token])
+
+        return decode(self.annotate(ids_T.unsqueeze(0)), role)
 
     def target_lengths(self, problems: Problems) -> Tensor:
         """int64 (B,): tokens behind `=`, at most."""

@@ -23,6 +23,7 @@ class ResiduesFormat:
 
     end_id = None
     layout: Layout = "constant"
+    enumeration = None
 
     def __init__(self, config: ResiduesFormatConfig, task: TaskConfig) -> None:
         assert isinstance(task, ModularAdditionConfig)

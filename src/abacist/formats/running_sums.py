@@ -29,16 +29,22 @@ from abacist.formats.annotated import EVERYWHERE, AnnotatedTokens, Field
 from abacist.formats.calculation import CalculationFormat
 from abacist.formats.config import Layout, RunningSumsFormatConfig
 from abacist.formats.lines import Piece, constant, join, once_per_pattern
+from abacist.formats.roles import Role, decode
 from abacist.tasks import digits
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
 from abacist.tasks.problems import Answer, Problems
 from abacist.vocabulary import DIGITS, Vocabulary
 
 
+OPERAND, SUM = "operand", "sum"
+"""The parts of a calculation, as `roles` names them."""
+
+
 class RunningSumsFormat(CalculationFormat):
     """Writes, annotates and reads sums."""
 
     layout: Layout = "free"
+    enumeration = "column-addition"
 
     def __init__(self, config: RunningSumsFormatConfig, task: TaskConfig) -> None:
         assert isinstance(task, ArithmeticConfig)
@@ -62,6 +68,24 @@ class RunningSumsFormat(CalculationFormat):
         between them and an end token. Only the last row is read.
         """
         return [self._read(row) for row in ids_BT.tolist()]
+
+    def roles(self, ids_T: Tensor) -> list[Role]:
+        """Return the role of each token of one whole line.
+
+        The row of a token is the addition it belongs to: the first operand has row 0, and addition k
+        adds operand k + 1 to the sum of row k - 1 (or to the first operand). Its `+`, and the `=`
+        or `;` before its sum, have row k as well. Digits of operands and sums have a column.
+        """
+
+        def role(token: int, field: int, place: int, row: int) -> Role:
+            if token < len(DIGITS):
+                part = OPERAND if field >= Field.OPERAND else SUM
+                return Role(part, column=place, row=row // 2 if row > 1 else 0)
+            symbol = self.vocabulary.tokens[token]
+            addition = {"+": (row + 1) // 2, "=": row // 2, ";": row // 2}
+            return Role(symbol, row=addition.get(symbol, 0))
+
+        return decode(self.annotate(ids_T.unsqueeze(0)), role)
 
     def target_lengths(self, problems: Problems) -> Tensor:
         """int64 (B,): tokens behind `=`, at most."""
