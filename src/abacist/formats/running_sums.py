@@ -35,7 +35,6 @@ from abacist.tasks.config import ArithmeticConfig, TaskConfig
 from abacist.tasks.problems import Answer, Problems
 from abacist.vocabulary import DIGITS, Vocabulary
 
-
 OPERAND, SUM = "operand", "sum"
 """The parts of a calculation, as `roles` names them."""
 
