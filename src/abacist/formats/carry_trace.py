@@ -14,7 +14,7 @@ from torch import Tensor
 from abacist.errors import ProblemError
 from abacist.formats.annotated import ANCHOR, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import CarryTraceFormatConfig, Layout
-from abacist.formats.lines import once_per_pattern, without_targets
+from abacist.formats.pieces import once_per_pattern, without_targets
 from abacist.tasks import digits
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
 from abacist.tasks.problems import OPERATIONS, Answer, Numbers, Problems

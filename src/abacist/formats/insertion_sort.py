@@ -45,7 +45,7 @@ from torch import Tensor
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import InsertionSortFormatConfig, LabelsFormatConfig, Layout
 from abacist.formats.labels import LabelsFormat
-from abacist.formats.lines import Piece
+from abacist.formats.pieces import Piece
 from abacist.formats.roles import Role, decode
 from abacist.tasks.config import MOST_LABELS, TaskConfig
 from abacist.tasks.problems import Answer, Ordering, Problems

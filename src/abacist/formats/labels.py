@@ -13,14 +13,14 @@ from torch import Tensor
 from abacist.errors import ProblemError
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import LabelsFormatConfig, Layout
-from abacist.formats.lines import Piece, constant, once_per_pattern
-from abacist.formats.piecewise import JoinedFormat
+from abacist.formats.pieces import Piece, constant, once_per_pattern
+from abacist.formats.piecewise import PiecewiseFormat
 from abacist.tasks.config import LABELS, SortingConfig, TaskConfig
 from abacist.tasks.problems import Answer, Ordering, Problems
 from abacist.vocabulary import DIGITS, Vocabulary
 
 
-class LabelsFormat(JoinedFormat):
+class LabelsFormat(PiecewiseFormat):
     """Writes, annotates and reads sorting problems."""
 
     layout: Layout = "shape"

@@ -18,7 +18,7 @@ from torch import Tensor
 from abacist.errors import ProblemError
 from abacist.formats.annotated import ANCHOR, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import Layout, ParallelFormatConfig
-from abacist.formats.lines import Piece, constant, join, once_per_pattern, operators
+from abacist.formats.pieces import Piece, constant, join, once_per_pattern, operators
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
 from abacist.tasks.problems import Answer, Numbers, Problems
 from abacist.vocabulary import DIGITS, Vocabulary

@@ -1,32 +1,34 @@
-"""Multiplication by running sums: `23*45` is `32*54=511,301<end>`.
+"""Multiplication by running totals, one row per digit of the multiplier.
 
-All numbers are least significant digit first. Behind `=` stands a row for each digit of the second
-operand: what the rows before have left over, plus the first operand times that digit. A row's
-first digit is final, a digit of the product; the others are what is left over for the next row:
+All numbers are written least significant digit first. Each row after `=` is the first operand times
+one digit of the second, plus the row above without its first digit.
 
-    511      23 × 5 = 115: the product ends in 5, 11 is left
+>>> format.text(problem)  # 23*45
+'<start>32*54=511,301<end>'
+
+    511      23 × 5 = 115: the product ends in 5, and 11 is left over
     301      23 × 4 + 11 = 103: there are no more digits, so the product is 1035
 
-Rows are one digit wider than the first operand. A digit of a row needs the first operand's digit
-in its column and the one before, the same of the row above, shifted by a column, and one digit of
-the second operand; which carry comes in follows from the digit before.
+A row is one digit wider than the first operand. Its first digit is a digit of the product; the others
+are left over for the next row. A digit of a row follows from its column and the previous column, of
+the first operand and of the row above shifted by one column, and from one digit of the second operand.
+The digit just written shows which carry comes in.
 
-Coordinates: a row's digits have their column as place, and their row; the first operand stands in
-every row, the digits of the second in every column of the row they make. `=` and the commas are
-column 0 of the row behind them.
+Coordinates: a digit of a row has the place of its column, and its row. The first operand stands in
+every row. A digit of the second operand stands in every column of the row that it makes. `=` and the
+commas have place 0 of the row after them.
 """
 
 import torch
 from torch import Tensor
 
 from abacist.formats.annotated import EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
-from abacist.formats.calculation import CalculationFormat
+from abacist.formats.calculation import CalculationFormat, is_digit, number_text
 from abacist.formats.config import Layout, PartialProductsFormatConfig
-from abacist.formats.lines import Piece, join, once_per_pattern
-from abacist.tasks import digits
-from abacist.tasks.config import ArithmeticConfig, TaskConfig
+from abacist.formats.multiplication_cells import rows_of_products
+from abacist.formats.pieces import Piece, select
+from abacist.tasks.config import TaskConfig
 from abacist.tasks.problems import Answer, Problems
-from abacist.vocabulary import DIGITS, Vocabulary
 
 
 class PartialProductsFormat(CalculationFormat):
@@ -35,102 +37,62 @@ class PartialProductsFormat(CalculationFormat):
     layout: Layout = "shape"
 
     def __init__(self, config: PartialProductsFormatConfig, task: TaskConfig) -> None:
-        assert isinstance(task, ArithmeticConfig)
         self.config = config
-        start = ("<start>",) if config.start_token else ()
-        vocabulary = Vocabulary((*DIGITS, "*", "=", ",", "<end>", *start))
-        super().__init__(vocabulary, task.operations, config.start_token)
-        self.operator_id, self.comma_id = vocabulary.id("*"), vocabulary.id(",")
-
-    def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
-        """Place, row, field and target of every token, from the ids alone.
-
-        What stands behind `=` is annotated from the prompt and the tokens before it.
-        """
-        return once_per_pattern(ids_BT, self._annotate)
-
-    def read(self, ids_BT: Tensor) -> list[str | None]:
-        """The answers of whole lines in the usual notation; None where one is malformed.
-
-        Strict: as many rows as the second operand has digits, each one digit wider than the first
-        operand, commas between them and an end token. Only the digits of the product are read.
-        """
-        return [self._read(row) for row in ids_BT.tolist()]
+        super().__init__(task, config.start_token, ("*", "=", ","))
+        self.comma_id = self.vocabulary.id(",")
 
     def target_lengths(self, problems: Problems) -> Tensor:
-        """int64 (B,): tokens behind `=`."""
+        """Return the number of tokens after `=`, int64 (B,)."""
         first, second = problems.lengths_BN[:, 0], problems.lengths_BN[:, 1]
         return (first + 2) * second
 
     def _target_piece(self, problems: Problems, answer: Answer) -> Piece:
-        """All rows and the commas between them."""
-        a, b = problems.operand(0).digits_BW, problems.operand(1).digits_BW
-        first, second = problems.lengths_BN[:, 0], problems.lengths_BN[:, 1]
-        batch, width = a.shape[0], int(first.max()) if len(first) else 0
-        num_rows = int(second.max()) if len(second) else 0
-        # Columns of the first operand, one above it for what is left over, one for the comma.
-        rows = torch.full(
-            (batch, num_rows, width + 2), self.comma_id, dtype=torch.uint8, device=a.device
+        rows = [sums_BX for _, sums_BX, _ in rows_of_products(problems)]
+        sums = torch.stack(rows, dim=1) if rows else problems.digits_BNW.new_zeros(0, 0, 0)
+        ids = torch.nn.functional.pad(sums, (0, 1), value=self.comma_id)
+        column = torch.arange(ids.shape[2], device=ids.device)
+        row = torch.arange(ids.shape[1], device=ids.device).unsqueeze(1)
+        first, second = (problems.lengths_BN[:, i].view(-1, 1, 1) for i in range(2))
+        # Rows are as wide as the longest first operand of the batch; the last column is a comma.
+        is_comma = column == ids.shape[2] - 1
+        is_written = ((column <= first) & ~is_comma & (row < second)) | (
+            is_comma & (row + 1 < second)
         )
-        multiplicand = torch.nn.functional.pad(a[:, :width], (0, 1)).int()
-        left = torch.zeros(batch, width + 1, dtype=torch.int32, device=a.device)
-        for row in range(num_rows):
-            sums, _ = digits.propagate_carries(left + multiplicand * b[:, row : row + 1])
-            rows[:, row, :-1] = sums
-            left = torch.nn.functional.pad(sums[:, 1:], (0, 1)).int()
-        widths = (first + 2) * second - 1
-        if bool((first == width).all()):
-            return Piece(rows.flatten(1), widths)
-        # Narrower rows: the comma follows their own last digit, and the next row follows it.
-        parts = [Piece(rows[:, row, :-1], (first + 1) * (row < second)) for row in range(num_rows)]
-        comma = rows[:, 0, -1:]
-        commas = [Piece(comma, (row + 1 < second).long()) for row in range(num_rows)]
-        pieces = [piece for pair in zip(parts, commas, strict=True) for piece in pair]
-        return Piece(join(pieces, self.end_id), widths)
+        return select(ids, is_written)
 
-    def _annotate(self, ids: Tensor) -> AnnotatedTokens:
-        parts = self._parts(ids)
+    def _annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
+        parts = self._parts(ids_BT)
         index, is_operator = parts.index, parts.is_operator
-        operator_at, equals_at = parts.operator_at, parts.equals_at
-        begin = 0 if self.start_id is None else 1
-        width = (operator_at - begin + 2).clamp(min=2)
-        num_rows = equals_at - operator_at - 1
-        behind = (index - equals_at).clamp(min=0)
-        work_row = torch.div(behind, width, rounding_mode="floor")
-        second = index > operator_at
-        place = torch.where(second, EVERYWHERE, index - begin + 1)
-        row = torch.where(second, index - operator_at, EVERYWHERE)
-        field = torch.where(second, Field.OPERAND + 1, int(Field.OPERAND)).to(torch.uint8)
+        operator_index = parts.operator_index
+        first_length, num_rows = parts.lengths
+        # The prompt.
+        is_second = index > operator_index
+        place = torch.where(is_second, EVERYWHERE, index - parts.begin + 1)
+        row = torch.where(is_second, index - operator_index, EVERYWHERE)
+        field = torch.where(is_second, Field.OPERAND + 1, int(Field.OPERAND)).to(torch.uint8)
         place.masked_fill_(is_operator, NO_PLACE)
         row.masked_fill_(is_operator, NO_PLACE)
         field.masked_fill_(is_operator, int(Field.OPERATOR))
-        # `=` and the commas are column 0 of the row behind them.
-        working = parts.is_equals | parts.answering
-        place = torch.where(working, behind - work_row * width, place)
-        row = torch.where(working, work_row + 1, row)
-        final = (place == 1) | (row >= num_rows)
-        work_field = torch.where(final & (place > 0), int(Field.ANSWER), int(Field.SCRATCH))
-        field = torch.where(working, work_field.to(torch.uint8), field)
+        # The rows, each with the symbol before it. The end token stands where another comma would.
+        width = first_length + 2
+        since_equals = (index - parts.equals_index).clamp(min=0)
+        rows_before = torch.div(since_equals, width, rounding_mode="floor")
+        in_rows = parts.is_equals | parts.after_equals
+        place = torch.where(in_rows, since_equals - rows_before * width, place)
+        row = torch.where(in_rows, rows_before + 1, row)
+        is_answer = ((place == 1) | (row >= num_rows)) & (place > 0)
+        work_field = torch.where(is_answer, int(Field.ANSWER), int(Field.SCRATCH))
+        field = torch.where(in_rows, work_field.to(torch.uint8), field)
         field.masked_fill_(parts.is_equals, int(Field.EQUALS))
-        # The end token stands where another comma would.
         parts.mark_ends(field, place, row)
-        return AnnotatedTokens(ids, place.int(), field, parts.target, row=row.int())
+        return AnnotatedTokens(ids_BT, place.int(), field, parts.target, row=row.int())
 
-    def _read(self, ids: list[int]) -> str | None:
-        if self.equals_id not in ids or self.operator_id not in ids:
-            return None
-        begin = 0 if self.start_id is None else 1
-        operator_at, equals_at = ids.index(self.operator_id), ids.index(self.equals_id)
-        width, num_rows = operator_at - begin + 1, equals_at - operator_at - 1
-        tokens = ids[equals_at + 1 :]
-        if self.end_id not in tokens or num_rows < 1:
-            return None
-        tokens = tokens[: tokens.index(self.end_id)]
+    def _read_work(self, operation: str, lengths: list[int], tokens: list[int]) -> str | None:
+        width, num_rows = lengths[0] + 1, lengths[1]
         rows = [tokens[i : i + width] for i in range(0, len(tokens), width + 1)]
         commas = tokens[width :: width + 1]
-        if [self.comma_id] * (num_rows - 1) != commas or len(rows) != num_rows:
+        if len(rows) != num_rows or commas != [self.comma_id] * (num_rows - 1):
             return None
-        if any(len(row) != width or any(token >= 10 for token in row) for row in rows):
+        if any(len(row) != width or not all(map(is_digit, row)) for row in rows):
             return None
-        product = [row[0] for row in rows[:-1]] + rows[-1]
-        return self.vocabulary.text(reversed(product)).lstrip("0") or "0"
+        return number_text([row[0] for row in rows[:-1]] + rows[-1])

@@ -1,4 +1,4 @@
-"""What formats share whose lines are a prompt, what has to be written behind it, and an end token."""
+"""Formats whose lines join pieces: a prompt, the tokens that the model must write, and an end token."""
 
 from abc import ABC, abstractmethod
 
@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from abacist.formats.annotated import AnnotatedTokens
-from abacist.formats.lines import Piece, join, without_targets
+from abacist.formats.pieces import Piece, join, without_targets
 from abacist.tasks.problems import Answer, Problems
 
 
-class JoinedFormat(ABC):
-    """Writes lines from the pieces that a notation is made of."""
+class PiecewiseFormat(ABC):
+    """Writes lines from the pieces of a notation."""
 
     end_id: int
     enumeration: str | None = None
@@ -19,24 +19,24 @@ class JoinedFormat(ABC):
     def write(
         self, problems: Problems, answer: Answer, generator: torch.Generator | None = None
     ) -> AnnotatedTokens:
-        """Whole lines, padded on the right with end tokens."""
+        """Return whole lines, padded on the right with end tokens."""
         pieces = [*self._prompt_pieces(problems), self._target_piece(problems, answer)]
         return self.annotate(join(pieces, self.end_id, end=True))
 
     def prompt(
         self, problems: Problems, generator: torch.Generator | None = None
     ) -> AnnotatedTokens:
-        """Lines up to and including `=`; whatever follows in the shorter ones is padding."""
+        """Return the lines up to and including `=`, padded on the right."""
         return without_targets(self.annotate(join(self._prompt_pieces(problems), self.end_id)))
 
     @abstractmethod
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
-        """Place, row, field and target of every token, from the ids alone."""
+        """Return coordinates, field and target of every token, from the ids alone."""
 
     @abstractmethod
     def _prompt_pieces(self, problems: Problems) -> list[Piece]:
-        """What stands before the answer, `=` included."""
+        """Return the pieces before the answer, `=` included."""
 
     @abstractmethod
     def _target_piece(self, problems: Problems, answer: Answer) -> Piece:
-        """What the model has to write, but for the end token."""
+        """Return the tokens that the model must write, without the end token."""

@@ -16,7 +16,7 @@ from torch import Tensor
 from abacist.errors import ProblemError
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import Layout, PlainFormatConfig
-from abacist.formats.lines import (
+from abacist.formats.pieces import (
     Piece,
     constant,
     join,

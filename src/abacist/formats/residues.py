@@ -8,7 +8,7 @@ from torch import Tensor
 
 from abacist.formats.annotated import ANCHOR, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import Layout, ResiduesFormatConfig
-from abacist.formats.lines import without_targets
+from abacist.formats.pieces import without_targets
 from abacist.tasks.config import ModularAdditionConfig, TaskConfig
 from abacist.tasks.modular_addition import residues_of
 from abacist.tasks.problems import Answer, Numbers, Problems

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from abacist.formats.annotated import AnnotatedTokens, Field
-from abacist.formats.lines import Piece, constant, join, once_per_pattern, without_targets
+from abacist.formats.pieces import Piece, constant, join, once_per_pattern, without_targets
 
 PADDING = 12
 
