@@ -1,1 +1,5 @@
-"""How problems are written: formats turn problems into annotated tokens and read answers back."""
+"""Formats: how problems are written as annotated tokens, and how answers are read back.
+
+>>> format.text(problem)  # 12+34 in the reversed format
+'<start>21+43=64<end>'
+"""

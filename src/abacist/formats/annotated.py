@@ -1,4 +1,4 @@
-"""Annotated tokens: what a format tells the model, the loss, the scorecard and the pictures.
+"""Annotated tokens: everything that the model, the loss, the scorecard and the pictures need to know.
 
 The line of `12+34=` in the reversed format:
 
@@ -17,15 +17,15 @@ import torch
 from torch import Tensor
 
 EVERYWHERE = -2
-"""The place of a token that stands in every column: whoever looks at a column sees it."""
+"""The coordinate of a token that stands in every column (row, step), and is visible from all of them."""
 NO_PLACE = -1
-"""The place of a token that stands in no column."""
+"""The coordinate of a token that stands in no column (row, step)."""
 ANCHOR = 0
 """The place of the token before the first column of an answer."""
 
 
 class Field(IntEnum):
-    """Which part of the line a token belongs to. Operands are OPERAND, OPERAND + 1, …"""
+    """The part of the line that a token belongs to. Operands are OPERAND, OPERAND + 1, …"""
 
     PADDING = 0
     START = 1
@@ -33,7 +33,7 @@ class Field(IntEnum):
     EQUALS = 3
     ANSWER = 4
     SCRATCH = 5
-    """Work written down on the way to the answer."""
+    """Work that is written down before the answer is known."""
     SPACE = 6
     LABEL = 7
     """The name of a number to be sorted, with its colon and comma."""
@@ -51,40 +51,37 @@ class AnnotatedTokens:
     field: Tensor
     """uint8 values of `Field`."""
     target: Tensor
-    """bool: the model must predict this token from the ones before it."""
+    """bool: whether the model must predict this token from the tokens before it."""
     row: Tensor | None = None
-    """int32, where a notation writes numbers under each other: which of them; 1 for the first."""
+    """int32, for notations that write numbers under each other: the number's row, starting at 1."""
     step: Tensor | None = None
-    """int32, where a notation brings down one digit after the other: for which of them; 1 for the first."""
+    """int32, for notations that work in steps, such as digits brought down: the step, starting at 1."""
     labels: Tensor | None = None
-    """int32, where all answers are read at once: what an encoder must write at each target."""
+    """int32, for encoders, which write all answer tokens at once: the right token at each target."""
 
     @property
     def index(self) -> Tensor:
-        """int32 (B, T): where in its line each token stands; -1 for padding."""
+        """int32 (B, T): the position of each token in its line, starting at 0; -1 for padding."""
         positions = torch.arange(self.ids.shape[1], dtype=torch.int32, device=self.ids.device)
         return torch.where(self.field == Field.PADDING, -1, positions)
 
     @property
     def lengths(self) -> Tensor:
-        """int64 (B,): how many tokens each line has."""
+        """int64 (B,): the number of tokens of each line, without padding."""
         return (self.field != Field.PADDING).sum(dim=1)
 
     def __getitem__(self, key: slice | Tensor | tuple[slice, slice]) -> "AnnotatedTokens":
-        tensors: dict[str, Any] = {
-            field.name: tensor[key]
-            for field in fields(self)
-            if (tensor := getattr(self, field.name)) is not None
-        }
-        return AnnotatedTokens(**tensors)
+        return AnnotatedTokens(**{name: tensor[key] for name, tensor in self._tensors().items()})
 
     def to(self, device: torch.device) -> "AnnotatedTokens":
-        """The same lines on another device."""
+        """Return the same lines on another device."""
         if self.ids.device == device:
             return self
-        tensors: dict[str, Any] = {
-            field.name: tensor.to(device, non_blocking=True)
-            for field in fields(self)
-            if (tensor := getattr(self, field.name)) is not None
+        moved = {
+            name: tensor.to(device, non_blocking=True) for name, tensor in self._tensors().items()
         }
-        return AnnotatedTokens(**tensors)
+        return AnnotatedTokens(**moved)
+
+    def _tensors(self) -> dict[str, Any]:
+        named = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: tensor for name, tensor in named if tensor is not None}

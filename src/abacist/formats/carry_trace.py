@@ -1,11 +1,14 @@
-"""Lines of one length with the carry out of every column: `123*  45=+501302501500000000`.
+"""Lines of one length, with the carry out of every column of a product.
+
+>>> format.text(problem)  # 123*45
+'123*  45=+501302501500000000'
 
     AAA op BBB = S d cc d cc d cc d cc d cc d cc
 
-Operands stand to the right in their fields, the operator in a field of two. The answer begins
-with its sign; each of its digits, least significant first, is followed by the two digits of the
-carry out of that column of a long multiplication, 00 for the other operations. There is neither a
-start nor an end token. A space before a short operand stands in its column, as a zero would.
+Operands are right-aligned in three characters and the operator has two. The answer begins with its
+sign. Each of its digits, least significant first, is followed by the two digits of the carry out of that
+column of a long multiplication, or by 00 for the other operations. There is neither a start nor an end
+token. A space before a short operand has a place, as a zero would.
 """
 
 import torch
@@ -13,6 +16,7 @@ from torch import Tensor
 
 from abacist.errors import ProblemError
 from abacist.formats.annotated import ANCHOR, NO_PLACE, AnnotatedTokens, Field
+from abacist.formats.calculation import number_text
 from abacist.formats.config import CarryTraceFormatConfig, Layout
 from abacist.formats.pieces import once_per_pattern, without_targets
 from abacist.tasks import digits
@@ -53,7 +57,7 @@ class CarryTraceFormat:
     def write(
         self, problems: Problems, answer: Answer, generator: torch.Generator | None = None
     ) -> AnnotatedTokens:
-        """Whole lines."""
+        """Return whole lines."""
         assert isinstance(answer, Numbers)
         columns = self.answer_digits
         batch, device = len(problems), problems.digits_BNW.device
@@ -73,27 +77,27 @@ class CarryTraceFormat:
     def prompt(
         self, problems: Problems, generator: torch.Generator | None = None
     ) -> AnnotatedTokens:
-        """Lines up to and including `=`."""
+        """Return the lines up to and including `=`."""
         return without_targets(self.annotate(self._prompt(problems)))
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
-        """Place and target of every token by its position; spaces in operands have a field of their own."""
+        """Return place, field and target of every token; only the field of spaces depends on the ids."""
         return once_per_pattern(ids_BT, self._annotate)
 
     def read(self, ids_BT: Tensor) -> list[str | None]:
-        """The answers of whole lines in the usual notation; None where one is malformed.
+        """Return the answers of whole lines in the usual notation; None for a malformed line.
 
-        Strict: a sign, digits wherever digits belong, and no minus before 0. Whether the trace is
-        right does not matter.
+        A line is well formed if it has a sign, digits everywhere after it, and no minus before 0. The
+        carries may be wrong.
         """
         return [self._read(row) for row in ids_BT[:, self.prompt_length :].tolist()]
 
     def target_lengths(self, problems: Problems) -> Tensor:
-        """int64 (B,): tokens behind `=`."""
+        """Return the number of tokens after `=`, int64 (B,)."""
         return torch.full((len(problems),), 1 + 3 * self.answer_digits)
 
     def token_id(self, field: int) -> int | None:
-        """The id of the one token a field holds, or None for a field that holds several."""
+        """Return the id of the one token that a field can hold, or None if it can hold several."""
         return {int(Field.EQUALS): self.equals_id, int(Field.SPACE): self.space_id}.get(field)
 
     def _prompt(self, problems: Problems) -> Tensor:
@@ -115,7 +119,7 @@ class CarryTraceFormat:
         return torch.cat([operands[:, 0], operators, operands[:, 1], equals], dim=1)
 
     def _carries(self, problems: Problems) -> Tensor:
-        """The carry out of every column of long multiplications: int32 (B, 2 × operand width)."""
+        """Return the carry out of each column of long multiplications, int32 (B, 2 × operand width)."""
         a, b = problems.operand(0).digits_BW, problems.operand(1).digits_BW
         _, carries = digits.propagate_carries(digits.column_totals(a, b))
         wide = torch.nn.functional.pad(carries, (0, self.answer_digits))
@@ -139,7 +143,7 @@ class CarryTraceFormat:
             return None
         if tokens[0] not in (self.plus_id, self.minus_id):
             return None
-        text = self.vocabulary.text(reversed(tokens[1::3])).lstrip("0") or "0"
+        text = number_text(tokens[1::3])
         if tokens[0] == self.plus_id:
             return text
         return None if text == "0" else "-" + text

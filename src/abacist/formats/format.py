@@ -1,4 +1,4 @@
-"""What every format can do, and which there are."""
+"""The interface of all formats, and the format that a configuration describes."""
 
 from typing import Protocol
 
@@ -18,43 +18,47 @@ class Format(Protocol):
 
     @property
     def end_id(self) -> int | None:
-        """The token behind an answer; None where all answers have one length."""
+        """The id of the token after an answer; None if all answers have one length."""
 
     @property
     def layout(self) -> Layout:
-        """Which lines can share one row of coordinates."""
+        """Which lines can share one row of coordinates; see `Layout`."""
 
     @property
     def enumeration(self) -> str | None:
-        """Name of the enumeration that can prove a model of this format right; None where none exists.
+        """Name of the enumeration that can prove a model of this format right; None if there is none.
 
-        "column-addition", "long-multiplication", "non-restoring-division" or "insertion-sort". A
-        format that names one also has `roles`, which that enumeration reads.
+        One of "column-addition", "long-multiplication", "non-restoring-division" and
+        "insertion-sort". A format that names one has a method `roles`, which the enumeration reads.
         """
 
     def write(
         self, problems: Problems, answer: Answer, generator: torch.Generator | None = None
     ) -> AnnotatedTokens:
-        """Whole lines. What a format leaves to chance is drawn from the generator, or a fixed one."""
+        """Return whole lines.
+
+        Random choices of a format, such as spaces, are drawn from `generator`; without one, from a
+        generator with a fixed seed. Raises `ProblemError` if the format has no room for a number.
+        """
 
     def prompt(
         self, problems: Problems, generator: torch.Generator | None = None
     ) -> AnnotatedTokens:
-        """The same lines up to where the answer begins."""
+        """Return the lines of `write` up to where the answer begins, padded on the right."""
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
-        """Place, field and target of every token, from the ids alone.
+        """Return coordinates, field and target of every token, from the ids alone.
 
-        Behind the prompt a token's annotation depends on the prompt and on the tokens up to it,
-        never on later ones: annotating a prefix that holds the prompt gives the prefix of the
-        annotation. The one function serves training, evaluation and generation.
+        The annotation of a token after the prompt depends on the prompt and on the tokens before it.
+        So annotating the first tokens of a line, prompt included, gives the first annotations of
+        that line, and one function serves training, scoring and generation.
         """
 
     def read(self, ids_BT: Tensor) -> list[str | None]:
-        """The answers of whole lines as `Answer.texts` gives them; None where one is malformed."""
+        """Return the answers of whole lines, written as in `Answer.texts`; None for a malformed line."""
 
     def target_lengths(self, problems: Problems) -> Tensor:
-        """int64 (B,): how many tokens have to be predicted in each line, at most."""
+        """Return the largest possible number of tokens to predict in each line, int64 (B,)."""
 
     def token_id(self, field: int) -> int | None:
-        """The id of the one token a field holds, or None for a field that holds several."""
+        """Return the id of the one token that a field can hold, or None if it can hold several."""

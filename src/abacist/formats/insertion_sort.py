@@ -1,39 +1,44 @@
-"""Sorting by insertion: `a:821,b:9,c:35` is `a:821,b:9,c:35=a,8>ba,0<b8>ca<end>`.
+"""Sorting by insertion, written so that each token follows from one other token that it points to.
 
-Behind `=` stands a list for each number: all numbers up to it in order, as labels. The first list is
-`a`. Behind the comma each further number is inserted into the list before: it is compared with the
-first of them, the second and so on, until one is larger; there its label is written, and then the
-rest of the list.
+The prompt is that of the format labels. After `=` there is a list for each number: all numbers up to it
+in order, as labels.
+
+>>> format.text(problem)  # a:821,b:9,c:35
+'<start>a:821,b:9,c:35=a,8>ba,0<b8>ca<end>'
+
+The first list is `a`. After a comma, each further number is inserted into the list before: it is
+compared with the first number of that list, the second and so on, until one is larger. There its label
+is written, followed by the rest of the list.
 
     a           the list of a alone
-    ,8>ba       b is inserted: a has 8 hundreds and b none, so a is larger: b, and then a
+    ,8>ba       b is inserted: a has 8 hundreds and b has none, so a is larger: b, and then a
     ,0<b8>ca    c is inserted: b has no tens, 0, fewer than c, so b stays; a is larger: c, then a
 
-A comparison begins at the highest place that one of the two has, where it writes the digit of the
-number in the list, 0 if there is none, and how it compares: `<` and that number stays, `>` and the
-new one comes before it, `~` and the next lower place is compared. Behind `~` in the units both are
-equal and the one in the list stays: equal numbers keep their order.
+A comparison begins at the highest place that one of the two numbers has. It writes the digit of the
+number in the list, 0 if there is none, and a sign: after `<` that number stays, after `>` the new number
+comes before it, and after `~` the next lower place is compared. After `~` in the units both are equal and
+the number in the list stays, so equal numbers keep their order.
 
-The numbers themselves are written only once, in the prompt; what is written about one is written
-where it stands. That is all that coordinates tell: each token of the work *points* to the next thing
-to be looked at, a digit, a label, or what stands before a number, by having its row and place.
+The numbers themselves are written only once, in the prompt. Each token of the work *points* to the token
+of the prompt that decides what follows, by having its row and place:
 
-* Number k stands in row 2k: its digits at the places of their significance, its label at place 0.
-  The comma before it stands in row 2k - 1 at place 0, and `=` where another comma would.
-* Each token of the work has a step of its own; the prompt stands in every step. So with windows of
-  nothing but the own row, place and step, a token sees itself and what it points to: a place of a
-  number, or nothing where that has no digit.
-* A digit points to the same place of the new number, with which it is compared; `~` to the next lower
-  place of the number in the list, which is its label below the units; `<` to the label of that
-  number and `>` to that of the new one.
-* A label, or the comma, points to what comes next in the list before: the highest place of the
-  comparison, or the label if the new number is in already; behind the last of them to the new
-  number's own label, and where that is in, to the comma before the number to be inserted next.
+* Number k has row 2k; its digits have the places of their significance, and its label has place 0. The
+  comma before it has row 2k - 1 and place 0, and so has `=`, as if it were another comma.
+* Each token of the work has a step of its own, and the prompt stands in every step. So in windows that
+  hold only a token's own row, place and step, the token sees itself and what it points to: a digit, a
+  label, a comma or `=`, or nothing if a number has no digit at that place.
+* A digit points to the same place of the new number, with which it is compared. `~` points to the next
+  lower place of the number in the list, which is its label after the units. `<` points to the label of
+  that number, and `>` to the label of the new number.
+* A label or a comma points to what comes next in the list before: to the highest place of the
+  comparison, or to the label if the new number has already been inserted. After the last number of that
+  list it points to the new number's label; if that has been inserted, to the comma before the next
+  number to be inserted, or to `=` after the last.
 
-So what follows is what is pointed to, copied, but for a digit, which is compared with it, and for `=`,
-which ends the line. Which labels are in the lists is the work of the model; coordinates only keep
-the place in them, as a finger would. Both are counted on what has been written: labels, commas,
-`>` and `~`.
+So the next token is a copy of the token pointed to, with two exceptions: after a digit comes the result of
+a comparison, and after a pointer to `=` comes the end token. The model must work out which labels are in
+the lists; the coordinates only keep the position in them, as a finger would. They count labels, commas,
+`>` and `~` among the tokens written so far.
 """
 
 from dataclasses import dataclass
@@ -53,11 +58,11 @@ from abacist.tasks.sorting import ranks_of
 from abacist.vocabulary import DIGITS
 
 DIGIT, LABEL = "digit", "label"
-"""The parts of a calculation, as `roles` names them."""
+"""Parts of a calculation, as `roles` names them."""
 
 
 class InsertionSortFormat(LabelsFormat):
-    """Writes, annotates and reads sorting problems with their work. Prompts are those of `labels`."""
+    """Writes, annotates and reads sorting problems with their work. Prompts are those of LabelsFormat."""
 
     layout: Layout = "similar"
     enumeration = "insertion-sort"
@@ -68,20 +73,19 @@ class InsertionSortFormat(LabelsFormat):
         self.smaller_id, self.same_id, self.larger_id = map(self.vocabulary.id, self.marks)
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
-        """Place, row, step, field and target of every token, from the ids alone.
+        """Return place, row, step, field and target of every token, from the ids alone.
 
-        What stands behind `=` is annotated from the prompt and the tokens before it, never from
-        later ones.
+        The annotation of a token after `=` depends on the prompt and on the tokens before it.
         """
         ids = ids_BT.int()
         is_equals = ids == self.equals_id
-        answering = is_equals.cumsum(dim=1, dtype=torch.int32) > is_equals
-        is_equals &= ~answering
-        # Work is left out, so that lines of one shape are of one pattern.
-        prompt = super().annotate(ids.masked_fill(answering, self.end_id))
+        after_equals = is_equals.cumsum(dim=1, dtype=torch.int32) > is_equals
+        is_equals &= ~after_equals
+        # Without the work, all lines of one shape have the same pattern.
+        prompt = super().annotate(ids.masked_fill(after_equals, self.end_id))
         assert prompt.row is not None
-        number = torch.where(answering, 0, prompt.row).clamp(min=0)
-        is_operand = (prompt.field >= Field.OPERAND) & ~answering
+        number = torch.where(after_equals, 0, prompt.row).clamp(min=0)
+        is_operand = (prompt.field >= Field.OPERAND) & ~after_equals
         last = number.amax(dim=1, keepdim=True)
         lengths = torch.zeros(len(ids), MOST_LABELS + 2, dtype=torch.int32, device=ids.device)
         lengths.scatter_reduce_(1, number.long(), torch.where(is_operand, prompt.place, 0), "amax")
@@ -90,58 +94,57 @@ class InsertionSortFormat(LabelsFormat):
         place.masked_fill_(is_comma, ANCHOR)
         row = torch.where(prompt.row > 0, 2 * number + is_comma.int(), prompt.row)
         row = torch.where(is_equals, 2 * last + 1, row)
-        work_place, work_row, new = self._pointers(ids, answering, lengths)
-        place, row = (
-            torch.where(answering, work, given)
-            for work, given in ((work_place, place), (work_row, row))
-        )
-        step = torch.where(answering, answering.cumsum(dim=1, dtype=torch.int32), EVERYWHERE)
+        work_place, work_row, new = self._pointers(ids, after_equals, lengths)
+        place = torch.where(after_equals, work_place, place)
+        row = torch.where(after_equals, work_row, row)
+        step = torch.where(after_equals, after_equals.cumsum(dim=1, dtype=torch.int32), EVERYWHERE)
         is_end = ids == self.end_id
         padding = is_end.cumsum(dim=1, dtype=torch.int32) > is_end
         is_answer = (ids >= self.first_label) & (new >= last) | is_end
         work_field = torch.where(is_answer, int(Field.ANSWER), int(Field.SCRATCH))
-        field = torch.where(answering, work_field, prompt.field).to(torch.uint8)
+        field = torch.where(after_equals, work_field, prompt.field).to(torch.uint8)
         field.masked_fill_(padding, int(Field.PADDING))
-        target = answering & ~padding
+        target = after_equals & ~padding
         return AnnotatedTokens(ids, place.int(), field, target, row.int(), step.int())
 
     def read(self, ids_BT: Tensor) -> list[str | None]:
-        """The answers of whole lines as labels; None where one is malformed.
+        """Return the answers of whole lines as labels; None for a malformed line.
 
-        Strict: each token is of the kind that the one before it calls for, to the end token, and
-        the last list holds every label once. Whether comparisons and other lists are right does
-        not matter.
+        A line is well formed if each token up to the end token is of the kind that the token before
+        it calls for, and if the last list holds every label once. Comparisons and other lists may be
+        wrong.
         """
         lines = self.annotate(ids_BT)
         assert lines.row is not None
         ids, place, row = lines.ids, lines.place, lines.row
         is_equals = lines.field == Field.EQUALS
-        ends = torch.where(is_equals, row, 0).amax(dim=1, keepdim=True)
+        equals_row = torch.where(is_equals, row, 0).amax(dim=1, keepdim=True)
         label, digit, mark, comma, end, other = range(6)
         kind = torch.full_like(ids, other)
         kind[ids < 10] = digit
-        for token, its_kind in ((self.comma_id, comma), (self.end_id, end)):
-            kind[ids == token] = its_kind
+        kind[ids == self.comma_id] = comma
+        kind[ids == self.end_id] = end
         kind[ids >= self.smaller_id] = mark
         kind[ids >= self.first_label] = label
-        # What is called for: what is pointed to, but for a digit and for `=`.
-        called = torch.where(place > 0, digit, label)
-        called[(row % 2 == 1) & (place == ANCHOR)] = comma
-        called[(row == ends) & (place == ANCHOR)] = end
-        called[is_equals] = label
-        called[kind == digit] = mark
-        behind = lines.target[:, 1:]
-        proper = ((called[:, :-1] == kind[:, 1:]) | ~behind).all(dim=1)
-        proper &= ((kind == end) & lines.target).any(dim=1) & is_equals.any(dim=1)
+        # The kind of the next token: that of the token pointed to, except after a digit and after `=`.
+        next_kind = torch.where(place > 0, digit, label)
+        next_kind[(row % 2 == 1) & (place == ANCHOR)] = comma
+        next_kind[(row == equals_row) & (place == ANCHOR)] = end
+        next_kind[is_equals] = label
+        next_kind[kind == digit] = mark
+        follows = (next_kind[:, :-1] == kind[:, 1:]) | ~lines.target[:, 1:]
+        has_end = ((kind == end) & lines.target).any(dim=1)
+        is_well_formed = follows.all(dim=1) & has_end & is_equals.any(dim=1)
         is_listed = (lines.field == Field.ANSWER) & (kind == label)
+        counts = (equals_row.squeeze(1) // 2).tolist()
         answers: list[str | None] = []
-        for tokens, listed, right, behind_last in zip(
-            ids, is_listed, proper.tolist(), ends.squeeze(1).tolist(), strict=True
+        for tokens, listed, well_formed, count in zip(
+            ids, is_listed, is_well_formed.tolist(), counts, strict=True
         ):
-            found = tokens[listed].tolist()
-            expected = range(self.first_label, self.first_label + behind_last // 2)
-            complete = right and sorted(found) == list(expected)
-            answers.append(self.vocabulary.text(found) if complete else None)
+            labels = tokens[listed].tolist()
+            expected = range(self.first_label, self.first_label + count)
+            is_complete = well_formed and sorted(labels) == list(expected)
+            answers.append(self.vocabulary.text(labels) if is_complete else None)
         return answers
 
     def roles(self, ids_T: Tensor) -> list[Role]:
@@ -180,37 +183,36 @@ class InsertionSortFormat(LabelsFormat):
         ]
 
     def target_lengths(self, problems: Problems) -> Tensor:
-        """int64 (B,): tokens behind `=`."""
-        return _Insertions.of(problems, ranks_of(problems)).widths_BS.sum(dim=1) + 1
+        """Return the number of tokens after `=`, int64 (B,)."""
+        return _Insertions.of(problems, ranks_of(problems)).widths_BE.sum(dim=1) + 1
 
     def _target_piece(self, problems: Problems, answer: Answer) -> Piece:
-        """All lists, one after the other, with the comparisons."""
         assert isinstance(answer, Ordering)
         rank = torch.arange(problems.num_operands, device=answer.ranked_BN.device)
         rank = rank.expand_as(answer.ranked_BN)
-        # Numbers that are not there come last.
+        # Numbers that a problem lacks come last.
         numbers = torch.where(rank < answer.counts_B.unsqueeze(1), answer.ranked_BN, rank)
         work = _Insertions.of(problems, torch.zeros_like(rank).scatter(1, numbers, rank))
-        widths = work.widths_BS.flatten()
-        entry = torch.arange(len(widths), device=widths.device).repeat_interleave(widths)
-        within = torch.arange(len(entry), device=widths.device)
-        within = within - (widths.cumsum(0) - widths)[entry]
-        problem, slot = entry // len(work.news_S), entry % len(work.news_S)
+        widths = work.widths_BE.flatten()
+        flat_entry = torch.arange(len(widths), device=widths.device).repeat_interleave(widths)
+        within = torch.arange(len(flat_entry), device=widths.device)
+        within = within - (widths.cumsum(0) - widths)[flat_entry]
+        problem, entry = flat_entry // len(work.news_E), flat_entry % len(work.news_E)
         # An entry is a comma if it is the first of a list, the comparison, and a label.
-        within = within - work.begins_S[slot]
-        places = work.places_BS.flatten()[entry]
-        column = work.tops_BS.flatten()[entry] - 1 - within.div(2, rounding_mode="floor")
+        within = within - work.begins_E[entry]
+        places = work.places_BE.flatten()[flat_entry]
+        column = work.tops_BE.flatten()[flat_entry] - 1 - within.div(2, rounding_mode="floor")
         column = column.clamp(0, max(0, problems.digits_BNW.shape[2] - 1))
-        in_list, new = work.olds_BS.flatten()[entry], work.news_S[slot]
-        here = problems.digits_BNW[problem, in_list, column].int()
-        there = problems.digits_BNW[problem, new, column].int()
-        compared = self.same_id + (here - there).sign()
-        tokens = torch.where(within % 2 == 0, here, compared)
+        in_list, new = work.olds_BE.flatten()[flat_entry], work.news_E[entry]
+        digit = problems.digits_BNW[problem, in_list, column].int()
+        new_digit = problems.digits_BNW[problem, new, column].int()
+        comparison = self.same_id + (digit - new_digit).sign()
+        tokens = torch.where(within % 2 == 0, digit, comparison)
         tokens = torch.where(
-            within == 2 * places, self.first_label + work.labels_BS.flatten()[entry], tokens
+            within == 2 * places, self.first_label + work.labels_BE.flatten()[flat_entry], tokens
         )
         tokens = torch.where(within < 0, self.comma_id, tokens)
-        widths_B = work.widths_BS.sum(dim=1)
+        widths_B = work.widths_BE.sum(dim=1)
         longest = int(widths_B.max()) if len(widths_B) else 0
         ids = torch.zeros(len(problems), longest, dtype=torch.uint8, device=widths.device)
         ids[torch.arange(longest, device=widths.device) < widths_B.unsqueeze(1)] = tokens.to(
@@ -219,41 +221,41 @@ class InsertionSortFormat(LabelsFormat):
         return Piece(ids, widths_B)
 
     def _pointers(
-        self, ids: Tensor, answering: Tensor, lengths: Tensor
+        self, ids: Tensor, after_equals: Tensor, lengths: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Place and row that every token of the work points to, and which number is inserted there.
+        """Return the place and row that each token of the work points to, and the number inserted there.
 
-        (B, T) each; `lengths` are those of the numbers, (B, MOST_LABELS + 2), the first being 1.
+        All are (B, T). `lengths` (B, MOST_LABELS + 2) holds the digits of each number, from index 1 on.
         """
         num_tokens = ids.shape[1]
 
-        def count(which: Tensor) -> Tensor:
-            """How many there were, the token itself included."""
-            return (which & answering).cumsum(dim=1)
+        def count(selected: Tensor) -> Tensor:
+            """Return the number of selected tokens of the work up to each token, itself included."""
+            return (selected & after_equals).cumsum(dim=1)
 
-        def when(which: Tensor, values: Tensor) -> Tensor:
-            """What never falls, as it was at the last of these tokens."""
-            return torch.where(which & answering, values, 0).cummax(dim=1).values
+        def at_last(selected: Tensor, values: Tensor) -> Tensor:
+            """Return values, which never fall, as they were at the last selected token."""
+            return torch.where(selected & after_equals, values, 0).cummax(dim=1).values
 
         is_label, is_comma = ids >= self.first_label, ids == self.comma_id
         is_digit, is_same, is_larger = ids < 10, ids == self.same_id, ids == self.larger_id
         labels, insertions, sames = map(count, (is_label, is_larger, is_same))
         new = count(is_comma) + 1
-        # The list before goes from one label to another, counted over all lists.
-        begin = when(is_comma, labels)
-        begin_before = when(is_comma, torch.nn.functional.pad(begin, (1, 0))[:, :num_tokens])
+        # Labels are counted over all lists: the previous list has those from `begin_before` to `begin`.
+        begin = at_last(is_comma, labels)
+        begin_before = at_last(is_comma, torch.nn.functional.pad(begin, (1, 0))[:, :num_tokens])
         in_list = labels - begin
-        is_in = insertions > when(is_comma, insertions)
+        is_in = insertions > at_last(is_comma, insertions)
         next_old = begin_before + in_list - (is_in & is_label).int()
         is_old = next_old < begin
-        # All labels one after the other; those that are none go to a column of their own.
-        where = torch.where(is_label & answering, labels - 1, num_tokens)
+        # All labels one after the other. Other tokens go to the last column, which is not used.
+        column = torch.where(is_label & after_equals, labels - 1, num_tokens)
         listed = torch.zeros(len(ids), num_tokens + 1, dtype=torch.int64, device=ids.device)
-        listed.scatter_(1, where, ids.long() - self.first_label + 1)
+        listed.scatter_(1, column, ids.long() - self.first_label + 1)
         old = torch.where(is_old, listed.gather(1, next_old.clamp(0, num_tokens)), 0)
         beyond = lengths.shape[1] - 1
         top = torch.maximum(lengths.gather(1, old), lengths.gather(1, new.clamp(max=beyond)))
-        lower = sames - when(is_label | is_comma, sames)
+        lower = sames - at_last(is_label | is_comma, sames)
 
         points_to_new = is_digit | is_larger | (is_label & ~is_old)
         number = torch.where(points_to_new, new, old)
@@ -269,59 +271,59 @@ class InsertionSortFormat(LabelsFormat):
 
 @dataclass(frozen=True)
 class _Insertions:
-    """Which number is compared with which, and what lists come of it.
+    """The lists that insertions make, and which numbers they compare.
 
-    S slots: all entries of all lists, N (N + 1) / 2, one list after the other. Numbers count from 0.
+    E = N (N + 1) / 2 entries: those of all lists, one list after the other. Numbers count from 0.
     """
 
-    news_S: Tensor
-    """int64, the number that is inserted."""
-    olds_BS: Tensor
-    """int64, the number of the list before that stands there; any where there is none."""
-    labels_BS: Tensor
-    """int64, the number that stands there now."""
-    begins_S: Tensor
-    """int64, 1 where a comma stands before."""
-    tops_BS: Tensor
-    """int64, the highest place of either number."""
-    places_BS: Tensor
-    """int64, how many places of theirs are compared."""
-    widths_BS: Tensor
-    """int64, tokens of each entry; 0 where a problem has fewer numbers."""
+    news_E: Tensor
+    """int64, the number that is inserted into this entry's list."""
+    olds_BE: Tensor
+    """int64, the number of the previous list in this entry; arbitrary if it has none."""
+    labels_BE: Tensor
+    """int64, the number in this entry."""
+    begins_E: Tensor
+    """int64, 1 if a comma comes before this entry, else 0."""
+    tops_BE: Tensor
+    """int64, the highest place that one of the two compared numbers has."""
+    places_BE: Tensor
+    """int64, the number of places that are compared."""
+    widths_BE: Tensor
+    """int64, tokens of each entry; 0 if a problem has fewer numbers."""
 
     @staticmethod
     def of(problems: Problems, ranks_BN: Tensor) -> "_Insertions":
-        """`ranks_BN`: where in the order each number comes."""
+        """Plan the insertions from the rank of each number in ascending order."""
         batch, num_numbers = ranks_BN.shape
         device = ranks_BN.device
-        news_S, within_S = torch.tril_indices(num_numbers, num_numbers, device=device)
+        news_E, within_E = torch.tril_indices(num_numbers, num_numbers, device=device)
         before_BNN = (ranks_BN.unsqueeze(2) < ranks_BN.unsqueeze(1)).cumsum(dim=1)
         number = torch.arange(num_numbers, device=device)
-        # Numbers that are not in a list yet go to a column of their own.
+        # Numbers that are not in a list yet go to the last column, which is not used.
         place_BNN = before_BNN.masked_fill(number > number.unsqueeze(1), num_numbers)
         lists = torch.zeros(batch, num_numbers, num_numbers + 1, dtype=torch.int64, device=device)
         lists.scatter_(2, place_BNN, number.expand_as(place_BNN))
-        olds_BS = lists[:, (news_S - 1).clamp(min=0), within_S]
+        olds_BE = lists[:, (news_E - 1).clamp(min=0), within_E]
         inserted_BN = before_BNN.diagonal(dim1=1, dim2=2)
-        present_BS = news_S < problems.counts_B.unsqueeze(1)
-        compared_BS = (within_S < news_S) & (within_S <= inserted_BN[:, news_S]) & present_BS
+        present_BE = news_E < problems.counts_B.unsqueeze(1)
+        compared_BE = (within_E < news_E) & (within_E <= inserted_BN[:, news_E]) & present_BE
         lengths = problems.lengths_BN
-        tops_BS = torch.maximum(lengths.gather(1, olds_BS), lengths[:, news_S])
-        problem, slot = compared_BS.nonzero().unbind(dim=1)
+        tops_BE = torch.maximum(lengths.gather(1, olds_BE), lengths[:, news_E])
+        problem, entry = compared_BE.nonzero().unbind(dim=1)
         digits = problems.digits_BNW
-        differ = digits[problem, olds_BS[problem, slot]] != digits[problem, news_S[slot]]
-        # Columns above the higher number are equal in both: 0.
+        differ = digits[problem, olds_BE[problem, entry]] != digits[problem, news_E[entry]]
+        # Above the longer number, the columns of both hold 0.
         equal_above = differ.flip(1).byte().argmax(dim=1)
         highest = torch.where(differ.any(dim=1), digits.shape[2] - equal_above, 1)
-        places_BS = torch.zeros_like(tops_BS)
-        places_BS[problem, slot] = tops_BS[problem, slot] - highest + 1
-        begins_S = ((within_S == 0) & (news_S > 0)).long()
+        places_BE = torch.zeros_like(tops_BE)
+        places_BE[problem, entry] = tops_BE[problem, entry] - highest + 1
+        begins_E = ((within_E == 0) & (news_E > 0)).long()
         return _Insertions(
-            news_S=news_S,
-            olds_BS=olds_BS,
-            labels_BS=lists[:, news_S, within_S],
-            begins_S=begins_S,
-            tops_BS=tops_BS,
-            places_BS=places_BS,
-            widths_BS=(begins_S + 2 * places_BS + 1) * present_BS,
+            news_E=news_E,
+            olds_BE=olds_BE,
+            labels_BE=lists[:, news_E, within_E],
+            begins_E=begins_E,
+            tops_BE=tops_BE,
+            places_BE=places_BE,
+            widths_BE=(begins_E + 2 * places_BE + 1) * present_BE,
         )

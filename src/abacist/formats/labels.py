@@ -1,10 +1,12 @@
-"""Labelled numbers and their labels in order: `a:821,b:9=ba<end>`.
+"""Sorting: labelled numbers, and their labels in ascending order of the numbers.
 
-Every token of the k-th number, its label included, stands in row k; so does the k-th label of the
-answer. A number's digits have the places of their significance.
+>>> format.text(problem)  # a:821,b:9,c:35
+'a:821,b:9,c:35=bca<end>'
+
+All tokens of number k, its label included, stand in row k, and so does label k of the answer. A digit of
+a number has the place of its significance.
 """
 
-from dataclasses import replace
 from typing import ClassVar
 
 import torch
@@ -13,7 +15,7 @@ from torch import Tensor
 from abacist.errors import ProblemError
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import LabelsFormatConfig, Layout
-from abacist.formats.pieces import Piece, constant, once_per_pattern
+from abacist.formats.pieces import Piece, constant, once_per_pattern, places_from_the_right
 from abacist.formats.piecewise import PiecewiseFormat
 from abacist.tasks.config import LABELS, SortingConfig, TaskConfig
 from abacist.tasks.problems import Answer, Ordering, Problems
@@ -25,14 +27,14 @@ class LabelsFormat(PiecewiseFormat):
 
     layout: Layout = "shape"
     marks: ClassVar[tuple[str, ...]] = ()
-    """Further tokens, that work is written with."""
+    """Further tokens, with which subclasses write work."""
 
     def __init__(self, config: LabelsFormatConfig, task: TaskConfig) -> None:
         assert isinstance(task, SortingConfig)
         self.config = config
         self._longest = task.max_digits
         start = ("<start>",) if config.start_token else ()
-        # Labels come last, so that all of them can be made alike by one comparison.
+        # Labels come last in the vocabulary, so that all of them can be annotated alike.
         self.vocabulary = Vocabulary(
             (*DIGITS, ":", ",", "=", "<end>", *start, *self.marks, *LABELS)
         )
@@ -42,14 +44,17 @@ class LabelsFormat(PiecewiseFormat):
         self.first_label = self.vocabulary.id("a")
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
-        """Place, row, field and target of every token, from the ids alone."""
-        alike = ids_BT.clamp(max=self.first_label)
-        return replace(once_per_pattern(alike, self._annotate), ids=ids_BT.int())
+        """Return place, row, field and target of every token, from the ids alone.
+
+        The annotation of a token after `=` depends on the prompt and on the tokens before it.
+        """
+        return once_per_pattern(ids_BT, self._annotate, alike_from=self.first_label)
 
     def read(self, ids_BT: Tensor) -> list[str | None]:
-        """The answers of whole lines as labels; None where one is malformed.
+        """Return the answers of whole lines as labels; None for a malformed line.
 
-        Strict: every label of the problem once, an end token, and nothing else.
+        An answer is well formed if it has every label of the problem once, an end token, and nothing
+        else.
         """
         lines = self.annotate(ids_BT)
         counts = lines.row.where(lines.field == Field.LABEL, 0).amax(dim=1).tolist()  # type: ignore[union-attr]
@@ -63,11 +68,11 @@ class LabelsFormat(PiecewiseFormat):
         return answers
 
     def target_lengths(self, problems: Problems) -> Tensor:
-        """int64 (B,): tokens behind `=`."""
+        """Return the number of tokens after `=`, int64 (B,)."""
         return problems.counts_B + 1
 
     def token_id(self, field: int) -> int | None:
-        """The id of the one token a field holds, or None for a field that holds several."""
+        """Return the id of the one token that a field can hold, or None if it can hold several."""
         return {int(Field.START): self.start_id, int(Field.EQUALS): self.equals_id}.get(field)
 
     def _prompt_pieces(self, problems: Problems) -> list[Piece]:
@@ -79,7 +84,7 @@ class LabelsFormat(PiecewiseFormat):
         ids = torch.nn.functional.pad(ids, (0, max(0, widest - ids.shape[2])))
         pieces = [] if self.start_id is None else [constant(self.start_id, batch, device)]
         for position in range(problems.num_operands):
-            # One piece for all that comes before a number: `,b:`, or `a:` before the first.
+            # One piece for the tokens before a number: `,b:`, or `a:` before the first.
             before = [self.comma_id, self.first_label + position, self.colon_id]
             before = before[1:] if position == 0 else before
             tokens = torch.tensor([before], dtype=torch.uint8, device=device).expand(batch, -1)
@@ -94,7 +99,7 @@ class LabelsFormat(PiecewiseFormat):
         return Piece(labels, answer.counts_B)
 
     def _widths(self, lengths_BN: Tensor) -> Tensor:
-        """int64 (B, N): digits written of every number."""
+        """Return the number of digits that each number is written with, int64 (B, N)."""
         if self.config.padding == "none":
             return lengths_BN
         longest = lengths_BN.amax(dim=1, keepdim=True)
@@ -109,32 +114,31 @@ class LabelsFormat(PiecewiseFormat):
 
     def _annotate(self, ids: Tensor) -> AnnotatedTokens:
         is_equals = ids == self.equals_id
-        answering = is_equals.cumsum(dim=1, dtype=torch.int32) > is_equals
-        is_equals, asking = is_equals & ~answering, ~answering
-        is_digit = (ids < 10) & asking
-        is_label = (ids == self.first_label) & asking
+        after_equals = is_equals.cumsum(dim=1, dtype=torch.int32) > is_equals
+        is_equals, in_prompt = is_equals & ~after_equals, ~after_equals
+        is_digit = (ids < len(DIGITS)) & in_prompt
+        is_label = (ids >= self.first_label) & in_prompt
         number = is_label.cumsum(dim=1, dtype=torch.int32)
         counted = is_digit.cumsum(dim=1, dtype=torch.int32)
         base = torch.where(is_label, counted, 0).cummax(dim=1).values
         place = counted - base
         if self.config.order == "usual":
-            closes = (ids == self.comma_id) & asking | is_equals
-            largest = torch.iinfo(torch.int32).max
-            end = torch.where(closes, counted, largest).flip(1).cummin(dim=1).values.flip(1)
-            place = torch.where(end < largest, end - counted + 1, place)
+            ends_number = (ids == self.comma_id) & in_prompt | is_equals
+            place = places_from_the_right(place, counted, ends_number)
         field = torch.where(is_digit, Field.OPERAND - 1 + number, int(Field.LABEL)).to(torch.uint8)
         place = place.masked_fill(~is_digit, NO_PLACE).masked_fill(is_label | is_equals, ANCHOR)
-        place.masked_fill_((ids == self.colon_id) & asking, ANCHOR)
-        behind = answering.cumsum(dim=1, dtype=torch.int32)
-        row = torch.where(answering, behind, number)
+        place.masked_fill_((ids == self.colon_id) & in_prompt, ANCHOR)
+        position = after_equals.cumsum(dim=1, dtype=torch.int32)
+        row = torch.where(after_equals, position, number)
         row.masked_fill_(is_equals, ANCHOR)
-        field.masked_fill_(is_equals, int(Field.EQUALS)).masked_fill_(answering, int(Field.ANSWER))
+        field.masked_fill_(is_equals, int(Field.EQUALS))
+        field.masked_fill_(after_equals, int(Field.ANSWER))
         if self.start_id is not None:
-            is_start = (ids == self.start_id) & asking
+            is_start = (ids == self.start_id) & in_prompt
             field.masked_fill_(is_start, int(Field.START))
             place.masked_fill_(is_start, EVERYWHERE)
             row.masked_fill_(is_start, EVERYWHERE)
         is_end = ids == self.end_id
         padding = is_end.cumsum(dim=1, dtype=torch.int32) > is_end
         field.masked_fill_(padding, int(Field.PADDING))
-        return AnnotatedTokens(ids, place, field, answering & ~padding, row=row)
+        return AnnotatedTokens(ids, place, field, after_equals & ~padding, row=row)

@@ -4,7 +4,7 @@
 digit of the multiplicand: the incoming carry, the product of the two digits, and the digit of the
 running total. All numbers are written least significant digit first.
 
->>> format.text(problem)
+>>> format.text(problem)  # 23*45
 '<start>32*54=⁰[15]5¹[10]1¹1⁰[12]3¹[8]0¹1<end>'
 
     ⁰[15]5      0 + 3 × 5 = 15: write 5, carry 1

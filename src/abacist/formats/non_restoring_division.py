@@ -31,8 +31,8 @@ coordinates bring just these tokens together in one layer with windows (-2, 0) o
 places and steps:
 
 * Digit i of row j has row 2j and place 2i + 1, and step 2k if it stands under column k of the dividend.
-  Rows of one step stand under each other in both. The first row of the next step has moved by one
-  place against the row above, as the divisor has, but not by a step.
+  Rows of one step stand under each other in both. In the first row of the next step, digit i stands
+  under digit i - 1 of the row above: it has the same step, but another place.
 * Digit i of the divisor has place 2i, between the digits i - 1 and i of every row and step. The
   operator has the place of one more digit.
 * The action of row j has row 2j - 1 and stands in every place and step; only its own row sees it.

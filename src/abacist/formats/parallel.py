@@ -1,13 +1,16 @@
-"""For encoders, which see the whole line and write all answer tokens at once.
+"""Lines for encoders, which see the whole line and write all answer tokens at once.
 
-By default the line ends in slots, one for each digit the answer can have and one for the end:
+By default the line ends in slots, one for each digit that the answer can have and one for the end.
 
-    line      3  2  1  +  5  4  = slot slot slot slot
-    labels                          8    6    1  <end>
+>>> format.text(problem)  # 123+45
+'321+54=<slot><slot><slot><slot><slot>'
 
-Mirrored, the prompt is reversed as a whole, so that `=` comes first, and the answer is written
-over it from the left, wherever that leaves its digits. That is what a published notebook does; it
-is kept for comparison.
+    line      3  2  1  +  5  4  = slot slot slot slot slot
+    labels                          8    6    1  <end>        what an encoder must write there
+
+With the setting `mirrored`, the prompt is reversed as a whole, so that `=` comes first. The answer is
+written over it from the left, without regard to where its digits then stand. A published notebook does
+this; it is kept for comparison.
 """
 
 from dataclasses import replace
@@ -45,7 +48,10 @@ class ParallelFormat:
     def write(
         self, problems: Problems, answer: Answer, generator: torch.Generator | None = None
     ) -> AnnotatedTokens:
-        """Whole prompts, with the right labels at the targets."""
+        """Return whole prompts, with the right labels at the targets.
+
+        Raises `ProblemError` if a line has no room for its answer.
+        """
         assert isinstance(answer, Numbers)
         prompt = self.prompt(problems)
         batch, device = len(problems), problems.digits_BNW.device
@@ -55,13 +61,13 @@ class ParallelFormat:
         ]
         written = join(pieces, self.pad_id).int()
         labels = torch.full_like(prompt.ids, self.pad_id)
-        # Targets stand in a row, so the answer is shifted to where they begin.
+        # Targets follow each other, so the answer is shifted to the first of them.
         begin = prompt.target.long().argmax(dim=1, keepdim=True)
         columns = begin + torch.arange(written.shape[1], device=device)
         width = labels.shape[1]
         if bool(((written != self.pad_id) & (columns >= width)).any()):
             raise ProblemError("the answer has more digits than this line has room for")
-        # What is beyond a line is padding of shorter answers and goes to a column that is cut off.
+        # Columns beyond the line hold padding of shorter answers; an extra column collects and drops it.
         labels = torch.nn.functional.pad(labels, (0, 1), value=self.pad_id)
         labels = labels.scatter_(1, columns.clamp(max=width), written)[:, :width]
         return replace(prompt, labels=labels, target=labels != self.pad_id)
@@ -69,26 +75,27 @@ class ParallelFormat:
     def prompt(
         self, problems: Problems, generator: torch.Generator | None = None
     ) -> AnnotatedTokens:
-        """Whole lines as an encoder sees them; every token that may be part of the answer is a target."""
+        """Return whole lines as an encoder sees them; each token that may hold the answer is a target."""
         return self.annotate(self._line(problems))
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
-        """Place, field and target of every token, from the ids alone."""
+        """Return place, field and target of every token, from the ids alone."""
         return once_per_pattern(ids_BT, self._annotate)
 
     def read(self, ids_BT: Tensor) -> list[str | None]:
-        """The answers an encoder wrote at its targets, (B, number of them); None where malformed.
+        """Return the answers that an encoder wrote at its targets, (B, targets); None if malformed.
 
-        Strict: digits up to the first end token, no leading zero. What comes behind is not looked at.
+        An answer is malformed if anything but digits stands before the first end token, or if it has
+        a leading zero. Tokens after the end token are ignored.
         """
         return [self._read(row) for row in ids_BT.tolist()]
 
     def target_lengths(self, problems: Problems) -> Tensor:
-        """int64 (B,): targets of every line, at most."""
+        """Return the largest possible number of targets of each line, int64 (B,)."""
         return self._answer_widths(problems.lengths_BN) + 1
 
     def token_id(self, field: int) -> int | None:
-        """The id of the one token a field holds, or None for a field that holds several."""
+        """Return the id of the one token that a field can hold, or None if it can hold several."""
         operator = self.operator_ids[0] if len(self.operator_ids) == 1 else None
         return {int(Field.OPERATOR): operator, int(Field.EQUALS): self.equals_id}.get(field)
 
@@ -113,7 +120,7 @@ class ParallelFormat:
         return torch.nn.functional.pad(line, (0, length - line.shape[1]), value=self.pad_id)
 
     def _answer_widths(self, lengths_BN: Tensor) -> Tensor:
-        """int64 (B,): digits that an answer to such operands can have."""
+        """Return the largest number of digits of an answer to operands of these lengths, int64 (B,)."""
         longest = lengths_BN.amax(dim=1)
         return 2 * longest if "*" in self._task.operations else longest + 1
 
@@ -131,7 +138,7 @@ class ParallelFormat:
         index = torch.arange(ids.shape[1], dtype=torch.int32, device=ids.device).expand(ids.shape)
         place = index - torch.where(boundary, index, -1).cummax(dim=1).values
         if self.slot_id is None:
-            # An answer may be written over any token, padding included, which is seen like others.
+            # An answer may be written over any token, so padding is a target and is visible.
             target = torch.ones_like(is_equals)
         else:
             target = ids == self.slot_id

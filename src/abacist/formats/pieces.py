@@ -166,6 +166,22 @@ def once_per_pattern(
     return AnnotatedTokens(ids, **shared)
 
 
+def places_from_the_right(
+    place_BT: Tensor, num_counted_BT: Tensor, ends_number_BT: Tensor
+) -> Tensor:
+    """Return the place of each digit of numbers in the usual order, whose units come last.
+
+    Args:
+        place_BT: int32, the place of each digit counted from the left, starting at 1. It is kept for
+            tokens that no token of `ends_number_BT` follows.
+        num_counted_BT: int32, how many digits of the line come up to each token, itself included.
+        ends_number_BT: bool, the tokens that follow a number; they are not counted.
+    """
+    largest = torch.iinfo(torch.int32).max
+    end = torch.where(ends_number_BT, num_counted_BT, largest).flip(1).cummin(dim=1).values.flip(1)
+    return torch.where(end < largest, end - num_counted_BT + 1, place_BT)
+
+
 def _copied(tensor: Tensor, group: Tensor) -> Tensor:
     """Return the row of its group for each line; a view if all groups have the same row."""
     if bool((tensor == tensor[:1]).all()):

@@ -1,13 +1,17 @@
 """Operands, `=` and answer: the notation of most papers, in every order, padding and spacing.
 
-By default every number is written least significant digit first and unpadded: `12+34=46` becomes
-`<start>21+43=64<end>`. Written so, an answer digit needs only digits of its own column, of the
-column before, and the answer digit just written (Lee et al. 2023, arXiv 2307.03381 §3, for the
-reversal). Zero-padded operands in the usual order with a reversed answer are the notation of
-position coupling (arXiv 2405.20671).
+By default every number is written least significant digit first and without padding.
 
-The place of an answer's digit must be known when it is written. In the usual order it is so only
-where the answer is padded to a known width; unpadded, its digits have no place.
+>>> format.text(problem)  # 12+34
+'<start>21+43=64<end>'
+
+In this notation a digit of the answer follows from digits of its own column and of the previous column,
+and from the answer's digit just written. The reversal is from Lee et al. 2023 (arXiv 2307.03381 §3).
+Zero-padded operands in the usual order with a reversed answer are the notation of position coupling
+(arXiv 2405.20671).
+
+The place of an answer's digit must be known when the digit is written. In the usual order it is known
+only if the answer is padded to a known width; the digits of an unpadded answer then have no place.
 """
 
 import torch
@@ -22,6 +26,7 @@ from abacist.formats.pieces import (
     join,
     once_per_pattern,
     operators,
+    places_from_the_right,
     without_targets,
 )
 from abacist.formats.roles import Role, decode
@@ -34,7 +39,7 @@ _SYMBOLS = {"+ mod": "+"}
 
 
 OPERAND, ANSWER = "operand", "answer"
-"""The parts of a calculation, as `roles` names them."""
+"""Parts of a calculation, as `roles` names them."""
 
 
 class PlainFormat:
@@ -74,11 +79,11 @@ class PlainFormat:
 
     @property
     def layout(self) -> Layout:
-        """Alike by shape; all alike where everything is padded."""
+        """Which lines can share one row of coordinates: all if every number is padded to one width."""
         config = self.config
-        # A sign in front moves all digits behind it.
-        moved = self.signed and config.negative == "sign-first"
-        if config.spaces == "random" or moved:
+        # A sign before the answer moves all of its digits.
+        has_leading_sign = self.signed and config.negative == "sign-first"
+        if config.spaces == "random" or has_leading_sign:
             return "free"
         padded = (config.operand_padding, config.answer_padding) == ("fixed", "fixed")
         return "constant" if padded and self._most_operands == 2 else "shape"
@@ -86,7 +91,10 @@ class PlainFormat:
     def write(
         self, problems: Problems, answer: Answer, generator: torch.Generator | None = None
     ) -> AnnotatedTokens:
-        """Whole lines, prompt, answer and end token, padded on the right with end tokens."""
+        """Return whole lines: prompt, answer and end token, padded on the right.
+
+        Raises `ProblemError` if an operand is longer than a fixed padding allows.
+        """
         assert isinstance(answer, Numbers)
         prompt = self._prompt_pieces(problems, generator)
         pieces = [*prompt, *self._answer_pieces(problems, answer)]
@@ -100,24 +108,24 @@ class PlainFormat:
     def prompt(
         self, problems: Problems, generator: torch.Generator | None = None
     ) -> AnnotatedTokens:
-        """Lines up to and including `=`; whatever follows in the shorter ones is padding."""
+        """Return the lines up to and including `=`, padded on the right."""
         lines = join(self._prompt_pieces(problems, generator), self._padding)
         return without_targets(self.annotate(lines))
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
-        """Place, field and target of every token, from the ids alone.
+        """Return place, row, field and target of every token, from the ids alone.
 
-        What stands behind `=` is annotated from the prompt and the tokens before it, never from
-        later ones, so annotating a prefix that holds the prompt gives the prefix of the
-        annotation. Tokens after the first end token are padding.
+        The annotation of a token after `=` depends on the prompt and on the tokens before it, so
+        annotating the first tokens of a line gives the first annotations of that line. Tokens after
+        the first end token are padding.
         """
         return once_per_pattern(ids_BT, self._annotate)
 
     def read(self, ids_BT: Tensor) -> list[str | None]:
-        """The answers of whole lines in the usual notation; None where an answer is malformed.
+        """Return the answers of whole lines in the usual notation; None for a malformed line.
 
-        Strict: digits, as many as padding asks for or without a leading zero, a sign where it
-        belongs and only before what is not 0, an end token, and nothing else.
+        An answer is well formed if it consists of digits, an end token, and a sign where it belongs,
+        if it has the width that padding requires or no leading zero, and if it is not minus 0.
         """
         lines = self.annotate(ids_BT)
         widths = self._answer_widths(lines).tolist()
@@ -145,11 +153,11 @@ class PlainFormat:
         return decode(self.annotate(ids_T.unsqueeze(0)), role)
 
     def target_lengths(self, problems: Problems) -> Tensor:
-        """int64 (B,): tokens behind `=`, at most."""
+        """Return the largest possible number of tokens after `=`, int64 (B,)."""
         return self._possible_widths(problems.lengths_BN) + 2
 
     def token_id(self, field: int) -> int | None:
-        """The id of the one token a field holds, or None for a field that holds several."""
+        """Return the id of the one token that a field can hold, or None if it can hold several."""
         return {
             int(Field.START): self.start_id,
             int(Field.OPERATOR): self.operator_ids[0] if len(self.operator_ids) == 1 else None,
@@ -195,7 +203,7 @@ class PlainFormat:
         if self.config.operand_padding != "none":
             padded = self._operand_widths(problems.lengths_BN)
             width = torch.where(width > 0, padded, 0)
-        ids = _widened(numbers.digits_BW, int(width.max()) if len(width) else 0)
+        ids = _pad_to(numbers.digits_BW, int(width.max()) if len(width) else 0)
         usual = self.config.operand_order == "usual"
         if self.config.spaces != "thousands":
             return Piece(ids, width, mirrored=usual)
@@ -207,7 +215,7 @@ class PlainFormat:
         magnitude, width, sign = answer.digits_BW, answer.lengths_B, answer.negative_B
         if config.answer_padding != "none":
             width = self._possible_widths(problems.lengths_BN)
-            magnitude = _widened(magnitude, int(width.max()) if len(width) else 0)
+            magnitude = _pad_to(magnitude, int(width.max()) if len(width) else 0)
         if sign is not None and config.negative == "complement":
             complement, _ = digits.subtract_modulo(torch.zeros_like(magnitude), magnitude)
             magnitude = torch.where(sign.unsqueeze(1), complement, magnitude)
@@ -220,32 +228,37 @@ class PlainFormat:
         return pieces
 
     def _operand_widths(self, lengths_BN: Tensor) -> Tensor:
-        """int64 (B,): digits of padded operands."""
+        """Return the number of digits of each problem's padded operands, int64 (B,)."""
         return self._longest_of(lengths_BN, self.config.operand_padding)
 
     def _possible_widths(self, lengths_BN: Tensor) -> Tensor:
-        """int64 (B,): digits that the answer of such operands can have, for any operation of the task."""
+        """Return the largest number of digits of an answer, int64 (B,).
+
+        It is the same for all operations of the task, given the lengths of the operands.
+        """
         padding = self.config.answer_padding
         if padding == "longest" and self.config.operand_padding == "fixed":
-            padding = "fixed"  # the operands as they are written are that long
+            # Written operands have the fixed width, so an answer can be as long as theirs.
+            padding = "fixed"
         longest = self._longest_of(lengths_BN, padding)
         if self._widest is not None:
             return torch.full_like(longest, self._widest)
         if "*" in self._operations:
             return 2 * longest
-        # Ten operands add one digit at most to the longest, more of them two.
+        # A sum of up to ten operands has at most one digit more than the longest, longer sums two.
         more = 1 if self._most_operands < 11 else 2
         return longest + more * ("+" in self._operations)
 
     def _longest_of(self, lengths_BN: Tensor, padding: str) -> Tensor:
-        """int64 (B,): digits of the longest operand, of the problem or of the task."""
+        """Return the digits of the longest operand, of each problem or of the whole task, int64 (B,)."""
         longest = lengths_BN.amax(dim=1)
         if padding != "fixed":
             return longest
         if len(longest) and int(longest.max()) > self._longest:
             raise ProblemError(
                 f"an operand has {int(longest.max())} digits and this format pads to "
-                f"{self._longest}. Train with padding to the longest, or none."
+                f"{self._longest}. Train with --format.operand_padding and --format.answer_padding "
+                "longest or none."
             )
         return torch.full_like(longest, self._longest)
 
@@ -254,51 +267,51 @@ class PlainFormat:
     def _annotate(self, ids: Tensor) -> AnnotatedTokens:
         config = self.config
         is_equals = ids == self.equals_id
-        answering = is_equals.cumsum(dim=1, dtype=torch.int32) > is_equals
-        is_equals = is_equals & ~answering
-        asking = ~answering
-        is_operator = torch.zeros_like(asking)
+        after_equals = is_equals.cumsum(dim=1, dtype=torch.int32) > is_equals
+        in_prompt = ~after_equals
+        is_equals = is_equals & in_prompt
+        is_operator = torch.zeros_like(in_prompt)
         for operator in self.operator_ids:
             is_operator |= ids == operator
-        is_operator &= asking
-        is_start = asking & (ids == self.start_id) if self.start_id is not None else None
-        is_space = asking & (ids == self.space_id) if self.space_id is not None else None
+        is_operator &= in_prompt
+        is_start = in_prompt & (ids == self.start_id) if self.start_id is not None else None
+        is_space = in_prompt & (ids == self.space_id) if self.space_id is not None else None
 
         field = Field.OPERAND + is_operator.cumsum(dim=1, dtype=torch.uint8)
         field = field.to(torch.uint8).masked_fill_(is_operator, int(Field.OPERATOR))
         field.masked_fill_(is_equals, int(Field.EQUALS))
-        # Whatever is written behind `=` belongs to the answer, also what should not be there.
-        field.masked_fill_(answering, int(Field.ANSWER))
+        # Every token after `=` belongs to the answer, including tokens that should not be there.
+        field.masked_fill_(after_equals, int(Field.ANSWER))
 
         # Columns are counted from the last operator, or `=`; these tokens do not count.
         is_boundary = is_operator | is_equals
-        counts = ~is_boundary
+        is_counted = ~is_boundary
         if is_start is not None:
             field.masked_fill_(is_start, int(Field.START))
-            counts &= ~is_start
+            is_counted &= ~is_start
         if is_space is not None:
             field.masked_fill_(is_space, int(Field.SPACE))
-            counts &= ~is_space
+            is_counted &= ~is_space
         sign_first = self.signed and config.negative == "sign-first"
         if sign_first:
-            behind = torch.nn.functional.pad(is_equals[:, :-1], (1, 0))
-            is_sign = behind & (ids == self.sign_id)
-            counts &= ~is_sign
-        counted = counts.cumsum(dim=1, dtype=torch.int32)
-        base = torch.where(is_boundary, counted, 0).cummax(dim=1).values
-        place = counted - base
+            is_first = torch.nn.functional.pad(is_equals[:, :-1], (1, 0))
+            is_sign = is_first & (ids == self.sign_id)
+            is_counted &= ~is_sign
+        num_counted = is_counted.cumsum(dim=1, dtype=torch.int32)
+        place = num_counted - torch.where(is_boundary, num_counted, 0).cummax(dim=1).values
         if config.operand_order == "usual":
-            place = torch.where(asking, _from_the_right(place, counted, is_boundary), place)
+            from_right = places_from_the_right(place, num_counted, is_boundary)
+            place = torch.where(in_prompt, from_right, place)
         if config.answer_order == "usual":
             if config.answer_padding == "none":
-                place.masked_fill_(answering, NO_PLACE)
+                place.masked_fill_(after_equals, NO_PLACE)
             else:
                 width = self._answer_widths_of(field, place).unsqueeze(1).int()
-                place = torch.where(answering, (width + 1 - place).clamp(min=0), place)
+                place = torch.where(after_equals, (width + 1 - place).clamp(min=0), place)
         place.masked_fill_(is_operator, NO_PLACE).masked_fill_(is_equals, ANCHOR)
-        # Numbers stand under each other: the operands, then the answer with its `=`.
+        # Rows: the operands stand under each other, and below them the answer with its `=`.
         row = is_operator.cumsum(dim=1, dtype=torch.int32) + 1
-        row += answering | is_equals
+        row += after_equals | is_equals
         row.masked_fill_(is_operator, NO_PLACE)
         if is_start is not None:
             place.masked_fill_(is_start, EVERYWHERE)
@@ -308,22 +321,22 @@ class PlainFormat:
             row.masked_fill_(is_space, NO_PLACE)
         if sign_first:
             place.masked_fill_(is_sign, NO_PLACE)
-        target = answering
+        target = after_equals
         if self.end_id is not None:
-            is_end = answering & (ids == self.end_id)
+            is_end = after_equals & (ids == self.end_id)
             padding = is_end.cumsum(dim=1, dtype=torch.int32) > is_end
             if self.padding_id is not None:
-                is_padding = answering & (ids == self.padding_id)
+                is_padding = after_equals & (ids == self.padding_id)
                 padding |= is_padding.cumsum(dim=1, dtype=torch.int32) > 0
             field.masked_fill_(padding, int(Field.PADDING))
-            target = answering & ~padding
+            target = after_equals & ~padding
         return AnnotatedTokens(ids, place, field, target, row=row)
 
     def _answer_widths(self, lines: AnnotatedTokens) -> Tensor:
         return self._answer_widths_of(lines.field, lines.place)
 
     def _answer_widths_of(self, field: Tensor, place: Tensor) -> Tensor:
-        """int64 (B,): how many digits a padded answer has, from the operands in the line."""
+        """Return the number of digits of each padded answer, from the operands in the line, int64 (B,)."""
         longest = torch.where(field >= Field.OPERAND, place, 0).amax(dim=1, keepdim=True)
         return self._possible_widths(longest.long())
 
@@ -335,10 +348,10 @@ class PlainFormat:
         config = self.config
         negative = False
         if self.sign_id is not None and tokens:
-            at = 0 if config.negative == "sign-first" else -1
-            negative = tokens[at] == self.sign_id
+            sign_index = 0 if config.negative == "sign-first" else -1
+            negative = tokens[sign_index] == self.sign_id
             if negative:
-                tokens.pop(at)
+                tokens.pop(sign_index)
         if not tokens or any(token >= 10 for token in tokens):
             return None
         if config.answer_order == "reversed":
@@ -355,28 +368,21 @@ class PlainFormat:
 
 
 def _complement(text: str, width: int) -> str:
-    """The negative number of which `text` is the ten's complement."""
+    """Return the negative number whose ten's complement, of `width` digits, is `text`."""
     nines = "".join(str(9 - int(digit)) for digit in text.zfill(width))
-    # 10^W - x is 1 more than the complement to nines; add it without Python's limit on integers.
+    # 10^width - x is 1 more than the nines' complement. Strings have no limit, unlike int() in Python.
     head = nines.rstrip("9")
     zeros = "0" * (width - len(head))
     magnitude = (head[:-1] + str(int(head[-1]) + 1) if head else "1") + zeros
     return "-" + (magnitude.lstrip("0") or "0")
 
 
-def _widened(digits_BW: Tensor, width: int) -> Tensor:
+def _pad_to(digits_BW: Tensor, width: int) -> Tensor:
     return torch.nn.functional.pad(digits_BW, (0, max(0, width - digits_BW.shape[1])))
 
 
-def _from_the_right(place: Tensor, counted: Tensor, is_boundary: Tensor) -> Tensor:
-    """Places counted from a number's last digit, given those from its first."""
-    beyond = torch.where(is_boundary, counted, torch.iinfo(torch.int32).max)
-    end = beyond.flip(1).cummin(dim=1).values.flip(1)
-    return torch.where(end < torch.iinfo(torch.int32).max, end - counted + 1, place)
-
-
 def _grouped(digits_BW: Tensor, width_B: Tensor, space: int, usual: bool) -> Piece:
-    """A number with a space between thousands."""
+    """Return a number with a space between groups of three digits."""
     columns = digits_BW.shape[1]
     groups = [digits_BW[:, i : i + 3] for i in range(0, columns, 3)]
     gap = torch.full_like(digits_BW[:, :1], space)
@@ -390,20 +396,13 @@ def _grouped(digits_BW: Tensor, width_B: Tensor, space: int, usual: bool) -> Pie
 def _spaced(
     pieces: list[Piece], space: int, padding: int, start: int | None, generator: torch.Generator
 ) -> Piece:
-    """The pieces of a prompt with a space in each gap or not, by the toss of a coin."""
+    """Return the line of a prompt with a space in each gap at random, with probability 1/2."""
     line = join(pieces, padding)
     batch, width = line.shape
     if not batch:
         return Piece(line)
-    lengths = torch.stack(
-        [
-            torch.full((batch,), piece.ids_BW.shape[1])
-            if piece.widths_B is None
-            else piece.widths_B
-            for piece in pieces
-        ]
-    ).sum(dim=0)
-    # A gap stands behind every token but the start token and the last.
+    lengths = torch.stack([piece.widths() for piece in pieces]).sum(dim=0)
+    # There is a gap after every token but the start token and the last.
     gap = torch.rand(batch, width, generator=generator).to(line.device) < 0.5
     gap &= torch.arange(width, device=line.device) < (lengths - 1).unsqueeze(1)
     if start is not None:

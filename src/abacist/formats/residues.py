@@ -1,6 +1,9 @@
-"""One token for each residue of modular addition: `95+30=12` modulo 113 has five tokens.
+"""Modular addition with one token per residue, as in the papers on grokking.
 
-As in the papers on grokking (Power et al. 2022, arXiv 2201.02177 §3).
+>>> format.text(problem)  # 95+30 modulo 113
+'95+30=12'
+
+The line has five tokens: `95`, `+`, `30`, `=` and `12` (Power et al. 2022, arXiv 2201.02177 §3).
 """
 
 import torch
@@ -35,7 +38,7 @@ class ResiduesFormat:
     def write(
         self, problems: Problems, answer: Answer, generator: torch.Generator | None = None
     ) -> AnnotatedTokens:
-        """Whole lines of five tokens."""
+        """Return whole lines of five tokens."""
         assert isinstance(answer, Numbers)
         powers = 10 ** torch.arange(answer.digits_BW.shape[1], device=answer.digits_BW.device)
         residue = (answer.digits_BW.long() * powers).sum(dim=1, keepdim=True)
@@ -44,11 +47,11 @@ class ResiduesFormat:
     def prompt(
         self, problems: Problems, generator: torch.Generator | None = None
     ) -> AnnotatedTokens:
-        """Lines up to and including `=`."""
+        """Return the lines up to and including `=`."""
         return without_targets(self.annotate(self._prompt(problems)))
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
-        """Place, field and target of every token: by its position."""
+        """Return place, field and target of every token, which depend on its position only."""
         ids = ids_BT.int()
         place, field, target = (
             torch.tensor(row[: ids.shape[1]], device=ids.device).expand(ids.shape)
@@ -57,17 +60,17 @@ class ResiduesFormat:
         return AnnotatedTokens(ids, place.int(), field.to(torch.uint8), target)
 
     def read(self, ids_BT: Tensor) -> list[str | None]:
-        """The answers of whole lines; None where a line does not end in a residue."""
+        """Return the answers of whole lines; None for a line that does not end in a residue."""
         if ids_BT.shape[1] != len(_PLACE):
             return [None] * len(ids_BT)
         return [str(token) if token < self.modulus else None for token in ids_BT[:, -1].tolist()]
 
     def target_lengths(self, problems: Problems) -> Tensor:
-        """int64 (B,): tokens behind `=`."""
+        """Return the number of tokens after `=`, int64 (B,)."""
         return torch.ones(len(problems), dtype=torch.int64)
 
     def token_id(self, field: int) -> int | None:
-        """The id of the one token a field holds, or None for a field that holds several."""
+        """Return the id of the one token that a field can hold, or None if it can hold several."""
         ids = {int(Field.OPERATOR): self.operator_id, int(Field.EQUALS): self.equals_id}
         return ids.get(field)
 

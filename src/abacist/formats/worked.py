@@ -1,13 +1,20 @@
 """Five operations in one notation, each worked on paper so that every token follows from near ones.
 
-Operands are written in the usual order, everything after `=` least significant digit first. The lines of
-97+8, 45-123, 23*45, 97//8 and 97%8 are, without `<start>` and `<end>`,
+Operands are written in the usual order, everything after `=` least significant digit first.
 
-    97+8=501              column by column; the digit just written shows the carry
-    45-123=229-           likewise, modulo a power of ten; the sign comes last: 922 stands for -78
-    23*45=⁰[15]5¹[10]1¹1⁰[12]3¹[8]0¹1
-    97//8=90¹.10².39-1:71¹.90².10³.39-2
-    97%8=90¹.10².39-1:71¹.90².10³.39-2;1
+>>> format.text(problem)  # 97+8
+'<start>97+8=501<end>'
+>>> format.text(problem)  # 45-123
+'<start>45-123=229-<end>'
+>>> format.text(problem)  # 23*45
+'<start>23*45=⁰[15]5¹[10]1¹1⁰[12]3¹[8]0¹1<end>'
+>>> format.text(problem)  # 97//8
+'<start>97//8=90¹.10².39-1:71¹.90².10³.39-2<end>'
+>>> format.text(problem)  # 97%8
+'<start>97%8=90¹.10².39-1:71¹.90².10³.39-2;1<end>'
+
+**Sums and differences** are written column by column; the digit just written shows the carry. Differences
+are written modulo a power of ten, with the sign last: 922 and a minus stand for -78.
 
 **Products** are written as in the format long-multiplication: a row for each digit of the second operand,
 and in it a cell for each digit of the first.
