@@ -1,4 +1,4 @@
-"""Lines from pieces, against plain strings; annotation once per pattern, against one by one."""
+"""Tests of lines from pieces, against plain lists; and of annotation once per pattern, against line by line."""
 
 import pytest
 import torch
@@ -7,14 +7,22 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from abacist.formats.annotated import AnnotatedTokens, Field
-from abacist.formats.pieces import Piece, constant, join, once_per_pattern, without_targets
+from abacist.formats.pieces import (
+    Piece,
+    constant,
+    join,
+    merge,
+    once_per_pattern,
+    select,
+    without_targets,
+)
 
 PADDING = 12
 
 
 @st.composite
 def piece_rows(draw: st.DrawFn) -> tuple[list[list[list[int]]], list[bool], list[bool]]:
-    """The tokens of every piece of every line, which pieces are mirrored, which say no widths."""
+    """Tokens of every piece of every line, which pieces are mirrored, and which have no widths."""
     batch, num_pieces = draw(st.integers(1, 5)), draw(st.integers(1, 5))
     pieces, mirrored, whole = [], [], []
     for _ in range(num_pieces):
@@ -33,7 +41,7 @@ def piece_rows(draw: st.DrawFn) -> tuple[list[list[list[int]]], list[bool], list
 
 
 def piece_of(rows: list[list[int]], mirrored: bool, whole: bool) -> Piece:
-    """What is beyond a row's length is nonsense, which must not be written."""
+    """A piece whose columns beyond a row's length hold 11, which must not be written."""
     width = max(map(len, rows)) + (0 if whole else 1)
     ids = torch.tensor([row + [11] * (width - len(row)) for row in rows], dtype=torch.uint8)
     widths = None if whole else torch.tensor([len(row) for row in rows])
@@ -41,7 +49,7 @@ def piece_of(rows: list[list[int]], mirrored: bool, whole: bool) -> Piece:
 
 
 @pytest.mark.parametrize("end", [False, True])
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(drawn=piece_rows())
 def test_pieces_stand_side_by_side_without_gaps(
     end: bool, drawn: tuple[list[list[list[int]]], list[bool], list[bool]]
@@ -74,8 +82,25 @@ def test_a_line_of_nothing_still_has_its_end() -> None:
     assert join([nothing], PADDING, end=True).tolist() == [[PADDING]] * 2
 
 
+def test_selected_tokens_keep_their_order_and_leave_no_gaps() -> None:
+    ids = torch.tensor([[[1, 2], [3, 4]], [[5, 6], [7, 8]]], dtype=torch.uint8)
+    is_written = torch.tensor([[[1, 0], [1, 1]], [[0, 1], [0, 0]]], dtype=torch.bool)
+    piece = select(ids, is_written)
+    assert piece.widths_B is not None
+    assert piece.widths_B.tolist() == [3, 1]
+    assert join([piece], PADDING).tolist() == [[1, 3, 4], [6, PADDING, PADDING]]
+
+
+def test_pieces_of_parts_of_a_batch_are_merged_in_the_order_of_its_lines() -> None:
+    wide = Piece(torch.tensor([[1, 2, 3]], dtype=torch.uint8))
+    narrow = Piece(torch.tensor([[4, 9], [5, 6]], dtype=torch.uint8), torch.tensor([1, 2]))
+    parts = [(torch.tensor([1]), wide), (torch.tensor([2, 0]), narrow)]
+    merged = merge(parts, 3, torch.device("cpu"))
+    assert join([merged], PADDING).tolist() == [[5, 6, PADDING], [1, 2, 3], [4, PADDING, PADDING]]
+
+
 def annotate(ids: Tensor) -> AnnotatedTokens:
-    """Something that depends on which tokens are digits and what the others are."""
+    """Annotations that depend on which tokens are digits and what the others are."""
     kinds = ids.clamp(min=9)
     place = (kinds - 9).cumsum(dim=1).int()
     field = (kinds == 10).to(torch.uint8) * Field.OPERATOR
@@ -87,16 +112,16 @@ def annotate(ids: Tensor) -> AnnotatedTokens:
 def test_patterns_are_annotated_as_each_line_alone(
     num_patterns: int, width: int, repeats: int
 ) -> None:
-    """Among 20,000 patterns there are some whose weighted sums agree by chance."""
+    """Among 20,000 patterns there are some whose weighted sums happen to be equal."""
     generator = torch.Generator().manual_seed(0)
     patterns = torch.randint(9, 14, (num_patterns, width), generator=generator)
     ids = patterns.repeat(repeats, 1)
     digits = torch.randint(0, 10, ids.shape, generator=generator)
     ids = torch.where(ids == 9, digits, ids)
-    found, expected = once_per_pattern(ids, annotate), annotate(ids.int())
+    lines, expected = once_per_pattern(ids, annotate), annotate(ids.int())
     for name in ("ids", "place", "field", "target", "row"):
-        assert torch.equal(getattr(found, name), getattr(expected, name)), name
-    assert found.step is None
+        assert torch.equal(getattr(lines, name), getattr(expected, name)), name
+    assert lines.step is None
 
 
 def test_lines_of_few_patterns_are_annotated_once_a_pattern() -> None:
@@ -116,7 +141,7 @@ def test_no_lines_are_annotated() -> None:
     assert once_per_pattern(torch.zeros(0, 5, dtype=torch.int64), annotate).place.shape == (0, 5)
 
 
-def test_without_targets_what_was_to_be_predicted_is_padding() -> None:
+def test_without_targets_the_tokens_to_predict_are_padding() -> None:
     lines = annotate(torch.tensor([[10, 1, 12, 12, 10]]))
     assert lines.target.tolist() == [[False, False, False, True, True]]
     prompt = without_targets(lines)

@@ -1,7 +1,7 @@
 """Tasks and formats by name, and their lines as text, for the tests of this directory."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -35,12 +35,12 @@ class Pair:
 
     @cached_property
     def problems(self) -> Problems:
-        """Some of all problems that the task draws."""
+        """Forty random problems of the task."""
         return self.draw(40)
 
     @cached_property
     def lines(self) -> AnnotatedTokens:
-        """Theirs, which tests may look at and not change."""
+        """The lines of `problems`; tests must not change them."""
         return self.write(self.problems)
 
     @property
@@ -53,11 +53,25 @@ class Pair:
         shapes = self.task.draw_shapes(num_problems // alike, generator)
         return self.task.draw(shapes.repeat_each(alike), generator)
 
+    def draw_equal_digits(self) -> Problems:
+        """Random problems whose operands consist of one digit: of nines, zeros or ones.
+
+        Numbers of zeros begin with a 1, since a divisor must not be 0.
+        """
+        problems = self.draw(6)
+        problems = problems[torch.arange(18) % 6]
+        column, lengths = torch.arange(problems.digits_BNW.shape[2]), problems.lengths_BN[..., None]
+        digit = torch.tensor([9, 0, 1], dtype=torch.uint8).repeat_interleave(6).view(-1, 1, 1)
+        digits = digit * (column < lengths)
+        is_leading = (column == lengths - 1) & (lengths > 0)
+        digits[is_leading] = digits[is_leading].clamp(min=1)
+        return replace(problems, digits_BNW=digits)
+
     def write(self, problems: Problems) -> AnnotatedTokens:
         return self.format.write(problems, self.task.answer(problems))
 
     def read(self, lines: AnnotatedTokens) -> list[str | None]:
-        """The answers of written lines: of an encoder's labels, or of what stands in the line."""
+        """Read the answers of written lines, or for an encoder those of their labels."""
         if lines.labels is None:
             return self.format.read(lines.ids)
         pad = self.format.vocabulary.id("<pad>")
@@ -68,16 +82,16 @@ class Pair:
         return self.format.read(written)
 
     def typed(self, *expressions: str) -> list[str]:
-        """The lines of typed problems, as text."""
+        """Return the lines of typed problems, as text."""
         return texts(self.format, self.write(self.task.parse(list(expressions))))
 
     def read_texts(self, *lines: str) -> list[str | None]:
-        """The answers of lines given as text, each read on its own."""
+        """Read the answers of lines of text, each on its own."""
         return [self.format.read(ids_of(self.format, line))[0] for line in lines]
 
 
 def texts(format: Format, lines: AnnotatedTokens) -> list[str]:
-    """Every line without its padding."""
+    """Return the text of each line without its padding."""
     return [
         format.vocabulary.text(ids[:length].tolist())
         for ids, length in zip(lines.ids, lines.lengths.tolist(), strict=True)
@@ -85,7 +99,7 @@ def texts(format: Format, lines: AnnotatedTokens) -> list[str]:
 
 
 def ids_of(format: Format, text: str) -> Tensor:
-    """The tokens of one line, (1, T)."""
+    """Return the tokens of one line of text, (1, T)."""
     symbols = sorted(format.vocabulary.tokens, key=len, reverse=True)
     # `//` is a token of its own only where the format has one.
     tokens = re.findall("|".join(map(re.escape, symbols)), text)
