@@ -24,7 +24,7 @@ from abacist.data.check import check
 from abacist.data.config import SplitConfig
 from abacist.data.export import all_problems
 from abacist.formats.config import FORMATS
-from abacist.runs.training import circumstances
+from abacist.runs.circumstances import circumstances
 from abacist.tasks.config import TASKS, ArithmeticConfig, SortingConfig, TaskConfig
 
 ROUNDS = 9

@@ -18,8 +18,8 @@ import torch
 from abacist import recipes
 from abacist.data.stream import TrainingStream
 from abacist.models.parameter_count import components
+from abacist.runs.circumstances import circumstances
 from abacist.runs.run import build_model, build_problems
-from abacist.runs.training import circumstances
 from abacist.training.optimizer import Optimizer
 from abacist.training.step import training_step
 

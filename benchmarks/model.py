@@ -33,7 +33,7 @@ from abacist.models.decoding import generate
 from abacist.models.parameter_count import components
 from abacist.models.teacher_forcing import IGNORED, coordinates_of, teacher_forced
 from abacist.models.transformer import Transformer
-from abacist.runs.training import circumstances
+from abacist.runs.circumstances import circumstances
 from abacist.scoring.exact_match import exact_match
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.config import ArithmeticConfig

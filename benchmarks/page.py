@@ -30,7 +30,7 @@ import torch
 from playwright.sync_api import Browser, FloatRect, Page, sync_playwright
 
 import abacist
-from abacist.runs.training import circumstances
+from abacist.runs.circumstances import circumstances
 
 PEOPLE, REQUESTS = 20, 5
 NUM_SUMS = 100

@@ -1,233 +1,42 @@
 """The committed record of a recipe: every seed's cost, curve, errors and certificate.
 
     python benchmarks/records.py three-digit --seeds 5
-    python benchmarks/records.py multiply --seeds 3 --runs runs --go-on
+    python benchmarks/records.py multiply --seeds 3 --runs runs --add
     python benchmarks/records.py --pages
 
-The first two write `results/RECIPE.json`, after every seed. With `--runs DIR` the runs are kept, and
-one that was stopped half-way is gone on with; with `--go-on` seeds that the record holds are not
-trained again. The third makes docs/results.md and the tables of README.md and docs/systems/README.md
-anew from all records.
+The first two write `results/RECIPE.json`, after every seed. With `--runs DIR` the runs are kept in
+DIR/RECIPE, and an interrupted command can be repeated: it resumes where it stopped. With `--add` the
+seeds that the record already holds are not trained again. The third generates docs/results.md and the
+tables of README.md and docs/systems/README.md from all records.
 
-Each seed is trained from nothing with its own data and scored on its own problems of the test
-split, one seed after the other, in processes of their own, so that seconds and memory are a
-user's. `EXAMINATIONS` says what is asked of whom. `seconds` are the clock's, of training alone;
-`processor_seconds` tell what they would be on a machine with nothing else to do.
+Seeds are trained one after the other, each in a process of its own, so that seconds and memory are
+those that a user sees. What a trained model is asked is in recipes/examinations.py. `seconds` is
+clock time of training alone; `processor_seconds` is not lengthened by other programs.
 """
 
 import argparse
 import json
-import multiprocessing
 import re
-import resource
 import statistics
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
-import abacist
-from abacist import generators, recipes
-from abacist.data.split import draw_from_split
+from abacist import recipes
 from abacist.intervals import Proportion, percent
+from abacist.recipes.examinations import EXAMINATIONS
 from abacist.reports.figures import draw_training
-from abacist.runs.run import Run, build_model
-from abacist.runs.training import circumstances
-from abacist.scoring.exact_match import exact_match
-from abacist.scoring.samples import distinct
-from abacist.tasks.config import ArithmeticConfig, SortingConfig
-from abacist.tasks.problems import Shapes
-from abacist.tasks.task import Task
+from abacist.runs import seeds as many_seeds
+from abacist.runs.directory import RunDirectory
+from abacist.runs.examination import Row
+from abacist.runs.outcome import Outcome
+from abacist.runs.run import build_model
 
 ROOT = Path(__file__).parents[1]
-POINTS = 60
-"""So many points of a training curve are kept."""
-
-Row = dict[str, Any]
-"""One figure: `suite`, `name`, `measure`, `errors` of `n`, `smallest_margin`."""
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Test problems of lengths of their own, which no suite asks for."""
-
-    operation: str
-    digits: tuple[int, int]
-    n: int = 10_000
-    sampling: Literal["lengths", "nines"] = "lengths"
-
-    @property
-    def name(self) -> str:
-        rich = ", half of them rich in nines" if self.sampling == "nines" else ""
-        return f"{self.digits[0]} {self.operation} {self.digits[1]} digits{rich}"
-
-
-@dataclass(frozen=True)
-class Lists:
-    """Test problems of sorting, with counts and lengths of their own."""
-
-    numbers: tuple[int, int]
-    """Fewest and most, each count equally likely."""
-    digits: tuple[int, int]
-    """Of the shortest and the longest number."""
-    n: int = 10_000
-
-    @property
-    def name(self) -> str:
-        counts, lengths = (
-            f"{low:,}" if low == high else f"{low:,}–{high:,}"
-            for low, high in (self.numbers, self.digits)
-        )
-        return f"{counts} numbers of {lengths} digits"
-
-
-@dataclass(frozen=True)
-class Examination:
-    """What a recipe is asked."""
-
-    suites: Mapping[str, Mapping[str, int]]
-    """Suites of `abacist score`, each with its settings."""
-    samples: tuple[Sample | Lists, ...] = ()
-    proved: bool = False
-    told: tuple[str, ...] = field(kw_only=True)
-    """Names of the rows that stand for all in the README."""
-
-
-LENGTHS = Examination(
-    {"lengths": {}, "probes": {}},
-    proved=True,
-    told=("≤ 10 digits, all pairs", "100 digits", "1,000 digits, unequal", "10,000 digits"),
-)
-PUBLISHED_LOOPED = Examination(
-    {
-        "grid": {"grid_size": 40, "grid_problems": 100},
-        "recurrences": {"num_problems": 1_000},
-        "probes": {},
-    },
-    told=(
-        *("both ≤ 10 digits", "both > 10 digits", "both ≤ 20 digits", "both > 20 digits"),
-        "trained lengths, 1 recurrence",
-        *(f"trained lengths, {count} recurrences" for count in (2, 16, 32)),
-        "trained lengths, 8 recurrences (as in training)",
-    ),
-)
-
-EXAMINATIONS: dict[str, Examination] = {
-    "add": replace(
-        LENGTHS,
-        suites={**LENGTHS.suites, "grid": {"grid_size": 40}},
-        told=(*LENGTHS.told, "all cells"),
-    ),
-    "add-tiny": replace(LENGTHS, told=("≤ 5 digits, all pairs", *LENGTHS.told[1:])),
-    "add-many": replace(LENGTHS, told=("≤ 5 digits, all pairs", "20 digits")),
-    "subtract": LENGTHS,
-    "multiply": Examination(
-        {"lengths": {"longest": 7}, "probes": {}},
-        (
-            Sample("*", (7, 7)),
-            Sample("*", (20, 20)),
-            Sample("*", (20, 3)),
-            Sample("*", (3, 20)),
-            Sample("*", (20, 20), 1_000, "nines"),
-            Sample("*", (50, 50), 100),
-            Sample("*", (100, 100), 4),
-        ),
-        proved=True,
-        told=("7 * 7 digits", "20 * 20 digits", "50 * 50 digits"),
-    ),
-    "divide": Examination(
-        {"lengths": {"longest": 12}, "probes": {}},
-        (
-            Sample("//", (12, 6), 2_000),
-            Sample("%", (12, 6), 2_000),
-            # An even number of steps; those above have an odd one.
-            Sample("//", (13, 6), 1_000),
-            Sample("%", (13, 6), 1_000),
-            Sample("//", (12, 1), 1_000),
-            Sample("//", (20, 10), 500),
-            Sample("%", (20, 10), 500),
-            Sample("//", (20, 10), 500, "nines"),
-            Sample("//", (40, 20), 100),
-            Sample("//", (100, 50), 4),
-        ),
-        proved=True,
-        told=("12 // 6 digits", "12 % 6 digits", "20 // 10 digits", "40 // 20 digits"),
-    ),
-    "modulo": Examination(
-        {"lengths": {"longest": 12}, "probes": {}},
-        (
-            Sample("%", (12, 6), 2_000),
-            Sample("%", (13, 6), 1_000),
-            Sample("%", (20, 10), 500),
-            Sample("%", (20, 10), 500, "nines"),
-            Sample("%", (40, 20), 100),
-            Sample("%", (100, 50), 4),
-        ),
-        proved=True,
-        told=("12 % 6 digits", "20 % 10 digits", "40 % 20 digits"),
-    ),
-    "sort": Examination(
-        {"strata": {"num_problems": 100}, "probes": {}},
-        (
-            Lists((2, 10), (1, 10)),
-            Lists((10, 10), (10, 10), 1_000),
-            Lists((30, 30), (30, 30), 1_000),
-            Lists((52, 52), (1, 3), 200),
-            Lists((52, 52), (52, 52), 100),
-            Lists((10, 10), (1_000, 1_000), 100),
-        ),
-        proved=True,
-        told=(
-            "2–10 numbers of 1–10 digits",
-            "30 numbers of 30 digits",
-            "52 numbers of 1–3 digits",
-            "10 numbers of 1,000 digits",
-        ),
-    ),
-    "three-digit": Examination({"exhaustive": {}, "probes": {}}, told=("all problems",)),
-    "three-digit-grokking": Examination({"exhaustive": {}, "probes": {}}, told=("all problems",)),
-    "spaced": Examination(
-        {"notation": {"num_problems": 10_000}, "probes": {}},
-        told=("around", "none", "thousands", "random"),
-    ),
-    "spaced-gpt2": Examination(
-        {"notation": {"num_problems": 10_000}, "splits": {}, "probes": {}},
-        told=("around", "none", "thousands", "random"),
-    ),
-    "parallel": Examination(
-        {"strata": {}, "lengths": {"longest": 20}, "probes": {}},
-        (Sample("+", (20, 20)), Sample("+", (30, 30))),
-        told=(
-            "20 + 20 digits", "30 + 30 digits", "single digits, 0+0 to 9+9",
-            "a+b and b+a answered alike",
-        ),
-    ),
-    "parallel-encoder": Examination(
-        {"strata": {}, "lengths": {"longest": 20}, "probes": {}},
-        told=("as in training", "all answer tokens", "single digits, 0+0 to 9+9", "21–30 digits, random"),
-    ),
-    "parallel-encoder-torch": Examination(
-        {"strata": {}, "lengths": {"longest": 20}, "probes": {}},
-        told=("as in training", "all answer tokens", "single digits, 0+0 to 9+9", "21–30 digits, random"),
-    ),
-    "five-operations": Examination(
-        {"exhaustive": {}},
-        told=("all problems", "operation +", "operation -", "operation *", "operation //",
-              "operation %"),
-    ),
-    "five-operations-10m": Examination({"exhaustive": {}}, told=("all problems",)),
-    "looped-abacus-small": PUBLISHED_LOOPED,
-    "looped-abacus-post": PUBLISHED_LOOPED,
-    "looped-abacus-1x16": PUBLISHED_LOOPED,
-    "looped-abacus-8x2": PUBLISHED_LOOPED,
-    "looped-abacus-16x1": PUBLISHED_LOOPED,
-}  # fmt: skip
-
 
 DOCUMENTS = {
     "encoder": ("parallel-encoder", "parallel-encoder-torch", "parallel", "multiply", "sort"),
@@ -245,106 +54,40 @@ DOCUMENTS = {
 # Making a record ---------------------------------------------------------------------------------
 
 
-def measure(recipe: str, seed: int, threads: int | None, kept: str | None) -> dict[str, Any]:
-    """Train, score and prove one seed."""
-    asked = EXAMINATIONS[recipe]
-    with tempfile.TemporaryDirectory() as temporary:
-        path = Path(kept or temporary) / f"{recipe}-{seed}"
-        begin = time.process_time()
-        if (path / "run.json").exists():
-            run = abacist.resume(path)
-        else:
-            run = abacist.train(recipe, out=path, seed=seed, threads=threads)
-        processor_seconds = time.process_time() - begin
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-        begun = json.loads(run.directory.run_json.read_text())
-        curve = run.directory.read_metrics()
-        if seed == 0:
-            draw_training({recipe: curve}, ROOT / "results" / f"{recipe}.png")
-        perfect = next((at for at in curve if at["exact_match"]["value"] == 1), None)
-        return {
-            "seed": seed,
-            "seconds": round(curve[-1]["seconds"], 1),
-            "processor_seconds": round(processor_seconds, 1),
-            "steps": curve[-1]["step"],
-            "batch_size": run.recipe.training.batch_size,
-            "threads": begun["threads"],
-            "peak_memory_mib": memory,
-            "parameters": run.model.num_parameters,
-            "steps_to_perfect_validation": perfect and perfect["step"],
-            "curve": [
-                {key: at[key] for key in ("step", "loss", "seconds")}
-                | {"exact_match": at["exact_match"]["value"]}
-                for at in curve[:: max(1, len(curve) // POINTS)]
-            ],
-            "rows": [*suite_rows(run, asked), *sample_rows(run, asked)],
-            "certificate": proof(run) if asked.proved else None,
-            "circumstances": circumstances(),
-        }
+def make_record(name: str, count: int, threads: int, folder: Path, is_added_to: bool) -> None:
+    """Train and examine the seeds up to `count` in `folder`, and write the record after each."""
+    out = ROOT / "results" / f"{name}.json"
+    committed = json.loads(out.read_text())["seeds"] if is_added_to and out.exists() else []
+    written = 0
 
+    def write(steps: int, total: int, outcomes: list[Outcome]) -> None:
+        nonlocal written
+        if len(outcomes) == written:
+            return
+        written = len(outcomes)
+        entries = committed + [outcome.to_json() for outcome in outcomes]
+        record = {"recipe": name, "threads": threads, "seeds": entries}
+        out.write_text(json.dumps(record, indent=1) + "\n")
+        latest = outcomes[-1]
+        verdict = "" if latest.certificate is None else f", certified: {latest.certified}"
+        print(f"{name}, seed {latest.seed}: {latest.seconds} s{verdict}", flush=True)
 
-def suite_rows(run: Run, asked: Examination) -> Iterator[Row]:
-    """Every row of the scorecard that counts something."""
-    for suite, settings in asked.suites.items():
-        begin = time.perf_counter()
-        section = run.score((suite,), None, **settings).sections[suite]
-        print(f"{suite}: {section.errors} wrong, {time.perf_counter() - begin:.0f} s", flush=True)
-        for row in section.rows:
-            if row.proportion is not None:
-                yield {
-                    "suite": suite,
-                    "name": row.name,
-                    "measure": row.measure,
-                    "errors": row.proportion.errors,
-                    "n": row.proportion.n,
-                    "smallest_margin": row.smallest_margin and round(row.smallest_margin, 2),
-                }
-
-
-def sample_rows(run: Run, asked: Examination) -> Iterator[Row]:
-    """Exact match on the examination's own samples of the test split."""
-    for sample in asked.samples:
-        generator = generators.generator(run.seed, "record", sample.name)
-        task, shapes = asked_for(sample, run, generator)
-        drawn = draw_from_split(task, shapes, "test", run.recipe.split, generator)
-        verdicts = exact_match(run.trained_model(), distinct(drawn, sample.n))
-        print(f"{sample.name}: {verdicts.proportion.errors} wrong", flush=True)
-        yield {
-            "suite": "sample",
-            "name": sample.name,
-            "measure": "exact match",
-            "errors": verdicts.proportion.errors,
-            "n": verdicts.proportion.n,
-            "smallest_margin": round(float(verdicts.margins.min()), 2),
-        }
-
-
-def asked_for(sample: Sample | Lists, run: Run, generator: torch.Generator) -> tuple[Task, Shapes]:
-    """What draws a sample, and shapes for more problems than it has, of which some are alike."""
-    trained, count = run.recipe.task, sample.n + sample.n // 4
-    if isinstance(sample, Lists):
-        (fewest, most), (shortest, longest) = sample.numbers, sample.digits
-        sorting = SortingConfig(
-            min_numbers=fewest, max_numbers=most, min_digits=shortest, max_digits=longest
-        ).build()
-        return sorting, sorting.draw_shapes(count, generator)
-    assert isinstance(trained, ArithmeticConfig)
-    digits = torch.tensor([sample.digits]).expand(count, 2)
-    task = replace(trained, sampling=sample.sampling).build()
-    return task, Shapes.of(digits, sample.operation)
-
-
-def proof(run: Run) -> dict[str, Any]:
-    """What checking every neighbourhood gave."""
-    outcome = run.prove()
-    return {
-        "certified": outcome.certified,
-        "reason": outcome.reason,
-        "neighbourhoods": outcome.neighbourhoods,
-        "wrong": outcome.wrong,
-        "smallest_margin": outcome.smallest_margin and round(outcome.smallest_margin, 2),
-        "seconds": round(outcome.seconds, 1),
-    }
+    path = folder / name
+    if (path / "seeds.json").is_file():
+        many_seeds.resume(path, write)
+    else:
+        many_seeds.start(
+            recipes.find(name),
+            path,
+            range(len(committed), count),
+            jobs=1,
+            threads=threads,
+            on_progress=write,
+            examination=name,
+        )
+    first = RunDirectory(path / "seed-0").read_metrics()
+    if first:
+        draw_training({name: first}, out.with_suffix(".png"))
 
 
 # Pages made of records ---------------------------------------------------------------------------
@@ -429,7 +172,7 @@ def summary() -> str:
 
 def told(name: str, seeds: list[dict[str, Any]]) -> str:
     """The rows that stand for all, one below the other."""
-    labels = EXAMINATIONS[name].told
+    labels = EXAMINATIONS[name].headlines
     return "<br>".join(
         f"{rows[0]['name']}: {counted(rows)} of {rows[0]['n']:,}"
         for rows in same_rows(seeds)
@@ -529,15 +272,15 @@ def pages() -> dict[Path, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("recipe", nargs="?", choices=list(EXAMINATIONS))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--threads", type=int, help="train on so many; by default timing chooses")
-    parser.add_argument("--runs", help="keep the runs here")
-    parser.add_argument(
-        "--go-on", action="store_true", help="keep the seeds of the record there is"
-    )
-    parser.add_argument("--pages", action="store_true", help="only make the pages anew")
+    parser.add_argument("--threads", type=int, default=1, help="number of threads (default: 1)")
+    parser.add_argument("--runs", type=Path, help="keep the runs in this directory")
+    parser.add_argument("--add", action="store_true", help="keep the seeds of the record")
+    parser.add_argument("--pages", action="store_true", help="only generate the pages")
     arguments = parser.parse_args()
     if arguments.pages:
         for path, text in pages().items():
@@ -545,21 +288,9 @@ def main() -> None:
         return
     if arguments.recipe is None:
         parser.error("type a recipe, or --pages")
-    out = ROOT / "results" / f"{arguments.recipe}.json"
-    found = json.loads(out.read_text())["seeds"] if arguments.go_on and out.exists() else []
-    spawn = multiprocessing.get_context("spawn")
-    for seed in range(len(found), arguments.seeds):
-        with spawn.Pool(1) as pool:
-            asked = (arguments.recipe, seed, arguments.threads, arguments.runs)
-            found.append(pool.apply(measure, asked))
-        proved = found[-1]["certificate"]
-        print(
-            f"{arguments.recipe}, seed {seed}: {found[-1]['seconds']} s"
-            + (f", certified {proved['certified']}, {proved['wrong']} wrong" if proved else ""),
-            flush=True,
-        )
-        record = {"recipe": arguments.recipe, "threads": arguments.threads, "seeds": found}
-        out.write_text(json.dumps(record, indent=1) + "\n")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.runs or Path(temporary)
+        make_record(arguments.recipe, arguments.seeds, arguments.threads, folder, arguments.add)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from safetensors.torch import load_file
 from abacist import recipes
 from abacist.configuration import override
 from abacist.runs import seeds
-from abacist.runs.training import circumstances
+from abacist.runs.circumstances import circumstances
 from abacist.training import checkpoint
 from abacist.training.threads import usable_processors
 

@@ -25,7 +25,7 @@ from abacist.formats.config import FORMATS
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.models.coordinates import Coordinates
 from abacist.models.transformer import Transformer
-from abacist.runs.training import circumstances
+from abacist.runs.circumstances import circumstances
 from abacist.scoring.config import ScoringConfig
 from abacist.scoring.exhaustive import EXHAUSTIVE
 from abacist.scoring.grid import GRID

@@ -18,7 +18,7 @@ from typing import Any
 
 import abacist
 from abacist import recipes
-from abacist.runs.training import circumstances
+from abacist.runs.circumstances import circumstances
 
 PAIRS = {"three-digit": "three-digit-grokking", "spaced": "spaced-gpt2"}
 WHOLE = ("three-digit", "three-digit-grokking")

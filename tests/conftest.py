@@ -1,6 +1,9 @@
-"""Runs that many tests share. Training happens once a session, in a temporary directory."""
+"""Runs that many tests share. Each is trained once per test run, on one thread, and copied for each worker."""
 
+import fcntl
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,23 +12,52 @@ import torch
 import abacist
 from abacist.runs.run import Run
 
-if "PYTEST_XDIST_WORKER" in os.environ:
-    # Tests run side by side, a worker for each core, so each has one thread.
-    torch.set_num_threads(1)
+# Tests run side by side, one worker per core. One thread also gives every machine of a kind the
+# same weights.
+torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)
 def _restore_threads():
-    """Training chooses threads for the whole process; no test should hand that on."""
+    """Training sets the number of threads of the whole process; the next test must not inherit it."""
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
 
 
+TrainOnce = Callable[[str, Callable[[Path], object]], Path]
+
+
 @pytest.fixture(scope="session")
-def certified(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """The default recipe, trained as a user gets it."""
-    return abacist.train("add", out=tmp_path_factory.mktemp("runs") / "add", seed=0)
+def train_once(tmp_path_factory: pytest.TempPathFactory) -> TrainOnce:
+    """A function that trains a shared run in the first worker that needs it.
+
+    It returns the path of a copy that belongs to this worker, so that tests may write to it.
+    """
+    own = tmp_path_factory.mktemp("runs")
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        # The directory that all workers of one test run share.
+        shared = shared.parent
+
+    def call(name: str, train: Callable[[Path], object]) -> Path:
+        trained = shared / "trained" / name
+        trained.parent.mkdir(exist_ok=True)
+        with open(trained.with_suffix(".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not trained.exists():
+                unfinished = shared / "unfinished" / name
+                train(unfinished)
+                unfinished.rename(trained)
+        return Path(shutil.copytree(trained, own / name))
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def certified(train_once: TrainOnce) -> Run:
+    """The default recipe, trained as a user trains it."""
+    return abacist.load(train_once("add", lambda path: abacist.train("add", out=path)))
 
 
 QUICK = {
@@ -42,7 +74,7 @@ QUICK = {
     "scoring.num_problems": 10,
     "scoring.longest": 50,
 }
-"""Settings of a training of a fraction of a second, for what does not depend on learning."""
+"""Settings for training in a fraction of a second, for tests that need no learning."""
 
 
 @pytest.fixture(scope="session")
@@ -52,5 +84,5 @@ def quick_settings() -> dict[str, object]:
 
 @pytest.fixture
 def untrained(tmp_path: Path) -> Run:
-    """A run that has hardly learnt anything."""
-    return abacist.train("add", out=tmp_path / "untrained", settings=QUICK, threads=1)
+    """A run that has hardly learned anything."""
+    return abacist.train("add", out=tmp_path / "untrained", settings=QUICK)

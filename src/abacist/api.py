@@ -1,8 +1,8 @@
-"""The functions `train` and `resume` of the Python interface."""
+"""The functions of the Python interface; its classes are the public names of the packages."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from abacist import recipes
 from abacist.configuration import override
@@ -19,32 +19,29 @@ def train(
     out: str | Path | None = None,
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
-    threads: int | None = None,
+    threads: int | Literal["auto"] = 1,
     overwrite: bool = False,
     observer: Observer | None = None,
 ) -> Run:
     """Train a recipe and return its run.
 
     Args:
-        recipe: a recipe, or the name of one.
+        recipe: the name of a recipe, or a recipe of your own.
         out: the run directory; None makes a new one under `runs/`.
-        seed: seed of the weights, the problems and their order.
-        settings: new values of settings by dotted name, as in `{"model.width": 64}`.
-        threads: number of threads; None chooses the fastest by timing.
-        overwrite: whether to replace a run that exists in `out`.
-        observer: follows the training; it is called at its start, after every step and validation.
+        seed: determines the initial weights and the training problems.
+        settings: settings of the recipe to replace, by dotted name, as in `{"model.width": 64}`.
+        threads: number of threads, or `auto` for the number that is fastest in a few timed steps.
+        overwrite: whether a run in `out` is replaced.
+        observer: receives every step and every record.
 
-    Raises:
-        ConfigurationError: a setting is unknown, outside its range, or conflicts with another.
-        RunError: the run directory exists already or cannot be written.
-        TrainingDiverged: the loss became infinite or NaN.
+    Raises `UserError` for whatever cannot be trained, and `TrainingDiverged` if the loss is not finite.
     """
-    base = recipes.find(recipe) if isinstance(recipe, str) else recipe
-    changed = override(base, settings or {})
-    path = Path(out) if out is not None else new_path(changed.name)
-    return training.start(changed, path, seed, threads, overwrite, observer)
+    whole = recipes.find(recipe) if isinstance(recipe, str) else recipe
+    whole = override(whole, settings or {})
+    path = Path(out) if out is not None else new_path(whole.name)
+    return training.start(whole, path, seed, threads, overwrite, observer)
 
 
 def resume(path: str | Path, observer: Observer | None = None) -> Run:
-    """Continue an interrupted run; it ends with the same weights, bit for bit, as without interruption."""
+    """Resume an interrupted run. It ends with the same bits as if it had never stopped."""
     return training.resume(Path(path), observer)

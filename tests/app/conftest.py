@@ -1,7 +1,8 @@
-"""A small trained run, the page that shows it, and a browser. Each is made once a session."""
+"""A small trained run, the page that shows it, and a browser. The run is trained once per test run."""
 
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -19,29 +20,31 @@ LEARNED = {
     "scoring.num_problems": 20,
     "scoring.longest": 20,
 }
-"""A training of seconds, after which most sums are right."""
+"""Settings for training of a few seconds, after which most sums are right."""
 
 
 @pytest.fixture(scope="session")
-def learned(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def learned(train_once) -> Run:
     """A run made by the commands that a person types."""
-    out = tmp_path_factory.mktemp("played") / "learned"
     settings = [word for name, value in LEARNED.items() for word in (f"--{name}", str(value))]
-    assert main(["train", "add", "--out", str(out), "--threads", "1", *settings]) in (0, 1)
-    assert main(["report", str(out)]) == 0
-    return abacist.load(out)
+
+    def train_and_report(out: Path) -> None:
+        assert main(["train", "add", "--out", str(out), *settings]) == 0
+        assert main(["report", str(out)]) == 0
+
+    return abacist.load(train_once("learned", train_and_report))
 
 
 @pytest.fixture(scope="session")
-def unlearned(tmp_path_factory, quick_settings) -> Run:
-    """A looped model of two layers that has hardly learnt anything."""
+def unlearned(train_once, quick_settings) -> Run:
+    """A looped model of two layers that has hardly learned anything."""
     settings = quick_settings | {
         "model.num_layers": 2,
         "model.recurrences": 2,
         "model.injection": "add",
     }
-    out = tmp_path_factory.mktemp("played") / "unlearned"
-    return abacist.train("add", out=out, settings=settings, threads=1)
+    path = train_once("unlearned", lambda out: abacist.train("add", out=out, settings=settings))
+    return abacist.load(path)
 
 
 @pytest.fixture(scope="session")

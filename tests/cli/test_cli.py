@@ -231,6 +231,60 @@ def test_train_resumes(run, tmp_path, quick_settings):
     assert "from step 20" in err
 
 
+def test_settings_equal_to_those_of_the_run_may_be_typed_again_on_resuming(
+    run, tmp_path, quick_settings
+):
+    path = tmp_path / "run"
+    arguments = ["add", "--out", str(path), "--seed", "3", "--threads", "1", "--train-only"]
+    arguments += ["--model.positions", "coupling", *_settings(quick_settings)]
+    assert run("train", *arguments)[0] == 0
+    code, _, err = run("train", "--resume", *arguments)
+    assert code == 0, err
+    assert "from step 24" in err
+
+
+def test_other_settings_than_those_of_the_run_are_refused_by_name(run, untrained):
+    path = str(untrained.path)
+    code, out, err = run(
+        *("train", "subtract", "--resume", "--out", path, "--seed", "3", "--threads", "2"),
+        *("--model.width", "16", "--training.batch_size", "8", "--task.max_digits", "4"),
+    )
+    assert (code, out) == (2, "")
+    assert _one_line(err) == (
+        f"abacist: {path} is resumed with its own settings: the recipe is add, got subtract; "
+        "--seed is 0, got 3; --threads is 1, got 2; --task.max_digits is 3, got 4; "
+        f"--model.width is 8, got 16. Type abacist train --resume --out {path}, "
+        "or another --out to start a run.\n"
+    )
+
+
+def test_many_seeds_are_resumed_with_their_own_settings_only(run, tmp_path, quick_settings):
+    path = tmp_path / "seeds"
+    arguments = ["--out", str(path), "--seed", "5", "--seeds", "1", *_settings(quick_settings)]
+    code, out, _ = run("train", *arguments, "--json")
+    assert code == 0
+    assert [outcome["seed"] for outcome in json.loads(out)["outcomes"]] == [5]
+    assert run("train", "--resume", *arguments, "--json")[:2] == (code, out)
+    _, _, err = run("train", "--resume", "--out", str(path), "--seed", "6", "--seeds", "2")
+    assert "--seed is 5, got 6; --seeds is 1, got 2." in _one_line(err)
+    _, _, err = run("train", "--out", str(path), "--seeds", "2")
+    assert "exists. Type --resume to finish its seeds" in _one_line(err)
+
+
+@pytest.mark.parametrize("command", [["report"], ["compare"], ["play"], ["solve"], ["train"]])
+def test_a_run_of_another_format_version_is_refused(run, untrained, certified, command):
+    record = json.loads(untrained.directory.run_json.read_text())
+    untrained.directory.run_json.write_text(json.dumps(record | {"format_version": 1}))
+    arguments = {
+        "compare": [str(certified.path), str(untrained.path)],
+        "train": ["--resume", "--out", str(untrained.path)],
+        "solve": [str(untrained.path), "1+1"],
+    }.get(command[0], [str(untrained.path)])
+    code, out, err = run(*command, *arguments)
+    assert (code, out) == (2, "")
+    assert "has format version 1 and this abacist reads version 2 only" in _one_line(err)
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -250,8 +304,11 @@ def test_train_resumes(run, tmp_path, quick_settings):
         (["train", "--sed", "1"], "did you mean '--seed'?"),
         (["train", "--out", "/proc/none"], "cannot write"),
         (["train", "--resume", "--out", "nowhere"], "there is no run nowhere"),
-        (["train", "--resume", "--model.width", "64"], "settings in run.json"),
-        (["train", "--resume", "--seed", "3"], "settings in run.json"),
+        (["train", "--resume", "--model.width", "64"], "there is no run under runs/ yet"),
+        (["train", "--resume", "--overwrite"], "exclude each other"),
+        (["train", "--resume", "--seeds", "3"], "it has no seeds.json"),
+        (["train", "--seeds", "2", "--threads", "auto"], "needs a number of threads, got auto"),
+        (["train", "--threads", "two"], "whole number from 1 up, got 'two'"),
         (["train", "--seed", "9" * 30], "seed must be 0 to"),
         (["train", "--threads", "1000000"], "threads must be 1 to"),
         (["train", "--training.num_steps", "50"], "Try --training.warmup_steps 5."),

@@ -91,7 +91,7 @@ def test_a_damaged_or_older_scorecard_is_replaced_with_a_warning(run, untrained,
     untrained.directory.scorecard.write_text(content)
     code, _, err = run("score", str(untrained.path), "--suite", "splits")
     assert code == 0
-    assert "is damaged or older and is replaced" in err
+    assert "is damaged or out of date and is replaced" in err
     assert list(stored(untrained)["sections"]) == ["splits"]
 
 
@@ -288,7 +288,7 @@ def test_runs_that_cannot_be_compared_get_one_line(run, two, copies):
     err = run("compare", first, str(two[1].path))[2]
     assert f"was never scored. Type abacist score {two[1].path}." in err
     two[1].directory.scorecard.write_text("{")
-    assert "is damaged or older" in run("compare", first, str(two[1].path))[2]
+    assert "is damaged" in run("compare", first, str(two[1].path))[2]
 
 
 def test_runs_without_a_common_row_say_what_to_type(run, two):

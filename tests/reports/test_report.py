@@ -50,7 +50,7 @@ def trained_once(tmp_path_factory, quick_settings):
         run = abacist.train("add", out=folder / kind, settings=settings, threads=1)
         run.score(["all"], num_problems=10, grid_size=4, grid_problems=5, budget=40, longest=20)
         run.prove()
-        run.keep_attention()
+        run.save_attention()
         runs[kind] = run
     return runs
 
@@ -194,7 +194,7 @@ def test_the_command_looks_once_at_what_heads_attend_to(decoder, capsys):
     assert main(["report", str(decoder.path)]) == 0
     assert "Left out" not in capsys.readouterr().out
     assert (2, "Attention by place") in Page(decoder.report.read_text()).headings
-    assert decoder.attention in decoder.verdicts
+    assert decoder.attention in decoder.results
 
 
 def test_a_run_whose_weights_are_damaged_is_reported_without_them(decoder, capsys):
@@ -408,4 +408,4 @@ def test_a_report_needs_no_torch_and_little_time(decoder):
 
 
 def test_a_run_that_goes_on_takes_its_report_away(decoder):
-    assert decoder.report in decoder.verdicts
+    assert decoder.report in decoder.results

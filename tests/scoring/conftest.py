@@ -1,4 +1,4 @@
-"""A run that is right on some problems and wrong on others, trained once per session."""
+"""A run that is right on some problems and wrong on others, trained once per test run."""
 
 import pytest
 
@@ -8,8 +8,8 @@ from abacist.scoring.trained_model import TrainedModel
 
 
 @pytest.fixture(scope="session")
-def half_trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run that gets some sums of up to 3 digits right and others wrong."""
+def half_trained(train_once) -> Run:
+    """Right on some sums of up to 3 digits and wrong on others."""
     settings = {
         "model.width": 16,
         "model.num_heads": 2,
@@ -26,8 +26,8 @@ def half_trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
         "scoring.grid_problems": 12,
         "scoring.budget": 600,
     }
-    path = tmp_path_factory.mktemp("runs") / "half-trained"
-    return abacist.train("add", out=path, settings=settings, threads=1)
+    path = train_once("half-trained", lambda out: abacist.train("add", out=out, settings=settings))
+    return abacist.load(path)
 
 
 @pytest.fixture

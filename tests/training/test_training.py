@@ -18,6 +18,7 @@ from abacist import files, recipes
 from abacist.configuration import override
 from abacist.errors import CheckpointError, RunError, TrainingDiverged
 from abacist.runs import training
+from abacist.runs.directory import FORMAT_VERSION, find
 from abacist.runs.run import build_model, build_problems
 from abacist.training import checkpoint
 from abacist.training import step as step_module
@@ -86,7 +87,7 @@ def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path, quick_settings, s
 def test_kill_9_at_any_moment_loses_only_the_work_since_the_last_checkpoint(
     tmp_path, quick_settings
 ):
-    settings = quick_settings | {"training.num_steps": 400, "training.checkpoint_every": 20}
+    settings = quick_settings | {"training.num_steps": 200, "training.checkpoint_every": 20}
     abacist.train("add", out=tmp_path / "whole", settings=settings, threads=1)
     killed = tmp_path / "killed"
     script = (
@@ -99,7 +100,7 @@ def test_kill_9_at_any_moment_loses_only_the_work_since_the_last_checkpoint(
         time.sleep(0.005)
     process.kill()
     process.wait()
-    assert checkpoint.read_progress(checkpoint.all_in(killed / "checkpoints")[-1]).step < 400
+    assert checkpoint.read_progress(checkpoint.all_in(killed / "checkpoints")[-1]).step < 200
     training.resume(killed)
     assert _same(_weights(tmp_path / "whole"), _weights(killed))
 
@@ -169,7 +170,7 @@ def test_only_the_newest_checkpoints_are_kept(untrained):
     assert names == ["step-000020", "step-000024"]
 
 
-def test_an_existing_directory_is_refused_unless_overwriting_is_allowed(untrained, quick_settings):
+def test_an_existing_directory_is_refused_without_overwrite(untrained, quick_settings):
     with pytest.raises(RunError, match=r"exists\. Type --resume"):
         abacist.train("add", out=untrained.path, settings=quick_settings, threads=1)
     abacist.train("add", out=untrained.path, settings=quick_settings, threads=1, overwrite=True)
@@ -187,13 +188,14 @@ def test_a_run_that_is_being_trained_is_neither_resumed_nor_overwritten(untraine
 
 def test_overwrite_never_removes_a_directory_that_is_no_run(tmp_path, quick_settings):
     (tmp_path / "precious.txt").write_text("keep me")
-    with pytest.raises(RunError, match="something else"):
+    with pytest.raises(RunError, match="something other than a run"):
         abacist.train("add", out=tmp_path, settings=quick_settings, overwrite=True)
     assert (tmp_path / "precious.txt").read_text() == "keep me"
 
 
-def test_run_json_says_how_to_repeat_the_run(untrained):
+def test_run_json_holds_what_is_needed_to_repeat_the_run(untrained):
     record = json.loads(untrained.directory.run_json.read_text())
+    assert record["format_version"] == FORMAT_VERSION
     assert record["seed"] == 0
     assert record["threads"] == 1
     assert record["torch"] == torch.__version__
@@ -259,15 +261,16 @@ def test_every_recipe_takes_a_step_and_is_found_by_name(tmp_path, quick_settings
     ours = [
         n for n, recipe in recipes.RECIPES.items() if not recipe.__module__.endswith("published")
     ]
+    few = {"num_steps": 2, "warmup_steps": 1, "curriculum": (), "decay_steps": None}
+    few |= {"batch_size": 4, "validation_problems": 4}
     for name in ours:
-        few = {"num_steps": 2, "warmup_steps": 1, "curriculum": (), "decay_steps": None}
         recipe = override(recipes.find(name), {f"training.{key}": few[key] for key in few})
         assert recipe.name == name
         run = abacist.train(recipe, out=tmp_path / name, threads=1)
         assert run.recipe == recipe
 
 
-def test_resuming_removes_results_about_weights_that_will_change(tmp_path, quick_settings):
+def test_resuming_removes_results_of_weights_that_are_about_to_change(tmp_path, quick_settings):
     path = tmp_path / "run"
     with pytest.raises(ConnectionError):
         abacist.train("add", out=path, settings=quick_settings, threads=1, observer=_StopAt(12))
@@ -277,7 +280,7 @@ def test_resuming_removes_results_about_weights_that_will_change(tmp_path, quick
     run.prove()
     assert run.directory.certificate.exists()
     resumed = abacist.resume(path)
-    assert not any(verdict.exists() for verdict in resumed.directory.verdicts)
+    assert not any(file.exists() for file in resumed.directory.results)
 
 
 @pytest.mark.parametrize(
@@ -313,5 +316,66 @@ def test_an_incomplete_line_of_the_metrics_is_skipped_with_a_warning(untrained):
     whole = untrained.directory.read_metrics()
     with open(untrained.directory.metrics, "a") as file:
         file.write('{"step": 25, "loss": 1.')
-    with pytest.warns(UserWarning, match=r"metrics\.jsonl is damaged from line 4 on"):
+    with pytest.warns(UserWarning, match=r"metrics\.jsonl is damaged: line 4 and all"):
         assert untrained.directory.read_metrics() == whole
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"format_version": None}, "has no format version and this abacist reads version 2 only"),
+        ({"format_version": 1}, "has format version 1 and this abacist reads version 2 only"),
+        ({"format_version": 3}, "has format version 3 and this abacist reads version 2 only"),
+        ({"threads": 10**6}, "threads must be a whole number from 1 to 1,024, got 1000000"),
+        ({"seed": 10**30}, "seed must be a whole number from 0 to"),
+        ({"seed": True}, "seed must be a whole number from 0 to"),
+    ],
+)
+def test_run_json_of_another_version_or_out_of_range_is_refused(untrained, changes, complaint):
+    record = json.loads(untrained.directory.run_json.read_text()) | changes
+    record = {key: value for key, value in record.items() if value is not None}
+    untrained.directory.run_json.write_text(json.dumps(record))
+    for read in (abacist.load, abacist.resume):
+        with pytest.raises(RunError, match=complaint) as error:
+            read(untrained.path)
+        assert "\n" not in str(error.value)
+        assert str(untrained.directory.run_json) in str(error.value)
+    if "format_version" in changes:
+        with pytest.raises(RunError, match=complaint):
+            find(str(untrained.path))
+
+
+def test_a_directory_left_before_run_json_was_written_is_free(tmp_path, quick_settings):
+    path = tmp_path / "run"
+    path.mkdir()
+    (path / ".run.json.12345.tmp").write_text('{"recipe":')
+    abacist.train("add", out=path, settings=quick_settings)
+    assert not list(path.glob(".*"))
+
+
+def test_a_run_that_was_overwritten_in_part_can_be_overwritten_again(
+    untrained, quick_settings, monkeypatch
+):
+    class Killed(BaseException):
+        pass
+
+    def die(path):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training.shutil, "rmtree", die)
+        with pytest.raises(Killed):
+            abacist.train("add", out=untrained.path, settings=quick_settings, overwrite=True)
+    abacist.train("add", out=untrained.path, settings=quick_settings, overwrite=True)
+
+
+def test_one_thread_is_the_default_and_auto_takes_the_fastest(tmp_path, quick_settings):
+    for threads in ("auto", 1):
+        path = tmp_path / f"{threads}"
+        abacist.train("add", out=path, settings=quick_settings, threads=threads)
+    records = [json.loads((tmp_path / n / "run.json").read_text()) for n in ("auto", "1")]
+    timings = records[0]["seconds_per_step_by_threads"]
+    assert records[0]["threads"] == int(min(timings, key=lambda count: timings[count]))
+    assert (records[1]["threads"], records[1]["seconds_per_step_by_threads"]) == (1, {})
+    default = abacist.train("add", out=tmp_path / "default", settings=quick_settings)
+    assert _same(_weights(default.path), _weights(tmp_path / "1"))

@@ -1,9 +1,12 @@
 """Optimisers, schedules, averages, curricula, precision: each follows its definition and resumes."""
 
 import copy
+import importlib.machinery
 import itertools
 import json
 import math
+import sys
+import types
 
 import pytest
 import torch
@@ -14,11 +17,21 @@ from abacist import recipes
 from abacist.configuration import override
 from abacist.data.stream import Curriculum
 from abacist.devices import find_device
-from abacist.errors import ConfigurationError
+from abacist.errors import ConfigurationError, RunError, TrainingDiverged
 from abacist.formats.annotated import Field
 from abacist.models.teacher_forcing import coordinates_of
+from abacist.recipes.examinations import (
+    DEFAULT,
+    ArithmeticSample,
+    Examination,
+    SortingSample,
+)
 from abacist.runs import embeddings, seeds, training
+from abacist.runs.examination import train_and_examine
+from abacist.runs.outcome import Distribution, Outcome
+from abacist.runs.outcome import read as read_outcome
 from abacist.runs.run import build_model, build_problems
+from abacist.runs.tracking import Tracked
 from abacist.training import checkpoint
 from abacist.training.config import Stage, TrainingConfig
 from abacist.training.loop import Observer
@@ -298,9 +311,9 @@ def test_the_task_after_a_curriculum_begins_with_its_own_first_problems(quick_se
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
-        ("max_digits=4", "must ask what the task asks, of at most 3 digits"),
+        ("max_digits=4", "must only ask for problems of the task, with at most 3 digits"),
         ("max_digit=2", "training.curriculum.0.task: unknown setting 'max_digit'"),
-        ("operations=-", "must ask what the task asks"),
+        ("operations=-", "must only ask for problems of the task"),
         ("max_digits=x", "max_digits must be a whole number, 1 to 1,000,000, got 'x'"),
     ],
 )
@@ -404,16 +417,13 @@ def test_a_gpu_trains_on_the_same_problems_to_nearly_the_same_loss(tmp_path, qui
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_metrics_go_to_tensorboard_through_accelerate(tmp_path, quick_settings):
-    pytest.importorskip("accelerate")
+def test_metrics_go_to_tensorboard(tmp_path, quick_settings):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    from abacist.runs.tracking import Tracked
-
     path = tmp_path / "run"
     with Tracked(["tensorboard"], path, Observer()) as observer:
-        run = abacist.train("add", out=path, settings=quick_settings, threads=1, observer=observer)
+        run = abacist.train("add", out=path, settings=quick_settings, observer=observer)
     events = EventAccumulator(str(path / "tensorboard"))
     events.Reload()
     logged = [(event.step, event.value) for event in events.Scalars("loss")]
@@ -422,42 +432,126 @@ def test_metrics_go_to_tensorboard_through_accelerate(tmp_path, quick_settings):
     assert [v for _, v in logged] == pytest.approx([v for _, v in expected], rel=1e-6)
 
 
+def test_metrics_go_to_trackio(tmp_path, quick_settings, monkeypatch):
+    calls = []
+
+    class FakeRun:
+        def log(self, metrics, step=None):
+            calls.append((step, metrics))
+
+        def finish(self):
+            calls.append("finished")
+
+    def init(project):
+        calls.append(project)
+        return FakeRun()
+
+    fake = types.ModuleType("trackio")
+    fake.init = init
+    fake.__spec__ = importlib.machinery.ModuleSpec("trackio", None)
+    monkeypatch.setitem(sys.modules, "trackio", fake)
+    with Tracked(["trackio"], tmp_path / "run", Observer()) as observer:
+        run = abacist.train("add", out=tmp_path / "run", settings=quick_settings, observer=observer)
+    assert (calls[0], calls[-1]) == ("run", "finished")
+    expected = [(record["step"], record["loss"]) for record in run.directory.read_metrics()]
+    assert [(step, metrics["loss"]) for step, metrics in calls[1:-1]] == expected
+
+
 @pytest.mark.parametrize("name", ["tensorbord", ""])
 def test_an_unknown_tracker_is_refused(tmp_path, name):
-    from abacist.runs.tracking import Tracked
-
     with pytest.raises(ConfigurationError, match="track must be one of tensorboard, trackio"):
         Tracked([name], tmp_path, Observer())
 
 
 def test_seeds_are_trained_as_if_alone_and_reported_as_a_distribution(tmp_path, quick_settings):
     recipe = override(recipes.find("add"), quick_settings)
-    reports = []
+    calls = []
     distribution = seeds.start(
-        recipe, tmp_path / "seeds", [3, 4], 1, 1, "cpu", lambda *report: reports.append(report)
+        recipe, tmp_path / "seeds", [3, 4], 1, 1, "cpu", lambda *call: calls.append(call)
     )
-    alone = abacist.train("add", out=tmp_path / "alone", seed=4, settings=quick_settings, threads=1)
+    alone = abacist.train("add", out=tmp_path / "alone", seed=4, settings=quick_settings)
     assert same(weights(tmp_path / "seeds" / "seed-4"), weights(alone.path))
     assert [outcome.seed for outcome in distribution.outcomes] == [3, 4]
     assert distribution.without_error.n == distribution.certified.n == 2
-    assert reports[-1][:2] == (48, 48)
+    assert calls[-1] == (48, 48, distribution.outcomes)
     data = distribution.to_json()
     assert data["worst_exact_match"] <= data["median_exact_match"]
-    # Finished seeds are not trained again.
-    plan = json.loads((tmp_path / "seeds" / "seeds.json").read_text())
-    assert [outcome["seed"] for outcome in plan["outcomes"]] == [3, 4]
+    # A finished seed is not trained again, and one without an outcome is only examined again.
+    (tmp_path / "seeds" / "seed-4" / "outcome.json").unlink()
     again = seeds.resume(tmp_path / "seeds")
-    assert again.to_json() == data
+    assert again.outcomes[0] == distribution.outcomes[0]
+    assert again.outcomes[1].rows == distribution.outcomes[1].rows
+    assert again.outcomes[1].processor_seconds is None
+
+
+def test_the_examination_of_a_record_has_its_own_samples(tmp_path, quick_settings):
+    recipe = override(recipes.find("add"), quick_settings)
+    examination = Examination(
+        suites={"probes": {}}, samples=(ArithmeticSample("+", (4, 2), 20),), proved=False
+    )
+    outcome = train_and_examine(recipe, tmp_path / "run", 0, examination, 1, "cpu")
+    *probes, sample = outcome.rows
+    assert {row["suite"] for row in probes} == {"probes"}
+    assert (sample["suite"], sample["name"], sample["n"]) == ("sample", "4 + 2 digits", 20)
+    assert outcome.certificate is None
+    assert (outcome.steps, outcome.batch_size, outcome.threads) == (24, 8, 1)
+    assert [point["step"] for point in outcome.curve] == [10, 20, 24]
+    path = tmp_path / "outcome.json"
+    path.write_text(json.dumps(outcome.to_json()))
+    assert read_outcome(path) == outcome
+
+
+def test_the_samples_of_sorting_are_drawn_as_stated(tmp_path):
+    settings = {"task.max_numbers": 3, "task.max_digits": 2, "task.sampling": "uniform"}
+    few = {"num_steps": 2, "warmup_steps": 1, "curriculum": (), "decay_steps": None}
+    few |= {"batch_size": 2, "validation_problems": 2}
+    settings |= {f"training.{name}": value for name, value in few.items()}
+    recipe = override(recipes.find("sort"), settings)
+    examination = Examination(suites={}, samples=(SortingSample((4, 4), (2, 3), 10),))
+    (row,) = train_and_examine(recipe, tmp_path / "run", 0, examination, 1, "cpu").rows
+    assert (row["name"], row["n"], row["errors"]) == ("4 numbers of 2–3 digits", 10, 10)
+
+
+def test_a_seed_that_diverges_has_an_outcome_that_says_why(tmp_path, quick_settings, monkeypatch):
+    def diverge(*arguments, **options):
+        raise TrainingDiverged("the loss is not finite at step 1")
+
+    monkeypatch.setattr(training, "train", diverge)
+    recipe = override(recipes.find("add"), quick_settings)
+    outcome = train_and_examine(recipe, tmp_path / "run", 0, DEFAULT, 1, "cpu")
+    assert outcome.failure == "the loss is not finite at step 1"
+    assert (outcome.rows, outcome.certificate, outcome.is_right) == ([], None, False)
+
+
+def test_seeds_json_of_another_version_is_refused(tmp_path):
+    (tmp_path / "seeds.json").write_text('{"seeds": [0]}')
+    with pytest.raises(RunError, match=r"seeds\.json has no format version and this abacist reads"):
+        seeds.resume(tmp_path)
 
 
 def _outcome(seed, steps_to_target, errors=0, failure=None):
-    return seeds.Outcome(seed, 10, 1.0, steps_to_target, 9, 10, errors, False, None, failure)
+    return Outcome(
+        seed=seed,
+        seconds=1.0,
+        processor_seconds=None,
+        steps=10,
+        batch_size=1,
+        threads=1,
+        peak_memory_mib=None,
+        parameters=1,
+        steps_to_target=steps_to_target,
+        curve=[],
+        rows=[{"errors": errors, "n": 10}],
+        certificate=None,
+        circumstances={},
+        failure=failure,
+    )
 
 
-def test_the_median_counts_seeds_that_never_reach_the_target_as_the_worst():
+def test_the_median_counts_seeds_that_never_reached_the_target_as_the_worst():
     def median(*steps):
         outcomes = [_outcome(seed, step) for seed, step in enumerate(steps)]
-        return seeds.Distribution(outcomes).median(lambda o: o.steps_to_target)
+        return Distribution(outcomes).median(lambda outcome: outcome.steps_to_target)
 
     assert median(5, None, 3) == 5
     assert median(5, None, None) is None
@@ -465,6 +559,6 @@ def test_the_median_counts_seeds_that_never_reach_the_target_as_the_worst():
     assert median() is None
 
 
-def test_a_seed_that_stopped_is_no_success():
+def test_a_seed_that_stopped_or_made_an_error_is_no_success():
     outcomes = [_outcome(0, 5), _outcome(1, None, 0, "the loss is not finite"), _outcome(2, 5, 1)]
-    assert seeds.Distribution(outcomes).without_error.successes == 1
+    assert Distribution(outcomes).without_error.successes == 1

@@ -48,7 +48,7 @@ def _attention_kept(path: Path) -> list[str]:
     from abacist.runs.run import load
 
     try:
-        load(path).keep_attention()
+        load(path).save_attention()
     except UserError as error:
         return [f"attention by place: {error}"]
     return []

@@ -17,7 +17,7 @@ from abacist.formats.annotated import EVERYWHERE, NO_PLACE, AnnotatedTokens, Fie
 from abacist.intervals import Difference, Proportion, percent
 from abacist.models.parameter_count import Component
 from abacist.reports.pluralisation import cut, points, remarks
-from abacist.runs.seeds import Distribution
+from abacist.runs.outcome import Distribution
 from abacist.scoring.comparison import ComparedRow
 from abacist.scoring.scorecard import Scorecard
 from abacist.scoring.solving import Solution
@@ -87,14 +87,16 @@ def seeds(distribution: Distribution) -> Group:
         table.add_column(name, justify="right", no_wrap=True)
     for outcome in distribution.outcomes:
         exact = outcome.exact_match.value
-        good = outcome.errors == 0 and outcome.failure is None
         table.add_row(
             str(outcome.seed),
             f"{outcome.steps:,}",
             f"{outcome.seconds:.1f}",
             "–" if outcome.steps_to_target is None else f"{outcome.steps_to_target:,}",
             "stopped" if exact is None else percent(exact),
-            Text(f"{outcome.errors:,}" if exact is not None else "–", "green" if good else "red"),
+            Text(
+                f"{outcome.errors:,}" if exact is not None else "–",
+                "green" if outcome.is_right else "red",
+            ),
             "yes" if outcome.certified else "no",
         )
     values = distribution.to_json()
@@ -104,7 +106,7 @@ def seeds(distribution: Distribution) -> Group:
         lines.append(
             f"exact match on problems as in training: median {percent(values['median_exact_match'])}, "
             f"worst {percent(values['worst_exact_match'])} "
-            f"(n = {max(o.n for o in distribution.outcomes):,} a seed)"
+            f"(n = {max(o.exact_match.n for o in distribution.outcomes):,} a seed)"
         )
     steps = values["median_steps_to_target"]
     reached = sum(o.steps_to_target is not None for o in distribution.outcomes)

@@ -4,8 +4,9 @@ import argparse
 import contextlib
 import json
 import random
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from abacist import recipes
 from abacist.cli.arguments import Parser, split_off_settings, whole_number
@@ -14,24 +15,29 @@ from abacist.errors import ConfigurationError, ProblemError
 from abacist.recipes.recipe import Recipe
 
 if TYPE_CHECKING:
+    from abacist.runs.outcome import Distribution, Outcome
     from abacist.runs.run import Run
     from abacist.scoring.solving import Solution
-    from abacist.training.loop import Metrics
+    from abacist.training.loop import Metrics, Observer
 
 
 def run(arguments: list[str]) -> int:
-    """Exit code 0 when trained, whatever the score."""
+    """Exit code 0 if training reached its end, whatever the score; 130 after Ctrl-C."""
     parser = _parser()
     if "--help" in arguments or "-h" in arguments:
-        named = next((a for a in arguments if a in recipes.RECIPES), "add")
-        parser.epilog = _settings_help(named)
+        name = next((a for a in arguments if a in recipes.RECIPES), "add")
+        parser.epilog = _settings_help(name)
     changes, options = split_off_settings(arguments)
     parsed = parser.parse(options)
-    if parsed.seeds is not None or parsed.jobs is not None or _holds_seeds(parsed):
-        return _many(parsed, changes)
+    if parsed.resume and parsed.overwrite:
+        raise ConfigurationError(
+            "--resume and --overwrite exclude each other. Leave one of them out."
+        )
+    if parsed.seeds is not None or parsed.jobs is not None or _resumes_many_seeds(parsed):
+        return _train_many(parsed, changes)
     trained = _resume(parsed, changes) if parsed.resume else _start(parsed, changes)
-    if isinstance(trained, int):
-        return trained
+    if trained is None:
+        return 130
     if parsed.train_only:
         _announce(parsed.json, trained, {})
         return 0
@@ -49,32 +55,42 @@ def _parser() -> Parser:
         "--seeds",
         type=whole_number(1),
         metavar="N",
-        help="train so many seeds, from --seed on, and show what comes of them",
+        help="train N seeds, from --seed on, and show how their results are distributed",
     )
     parser.add_argument(
         "--jobs",
         type=whole_number(1),
         metavar="N",
-        help="seeds trained side by side (default: a processor each)",
+        help="number of seeds trained side by side (default: one per processor)",
     )
     parser.add_argument(
         "--device",
         metavar="NAME",
-        help="cpu, cuda, mps or auto (default: auto; that of a resumed run)",
+        help="cpu, cuda, mps or auto (default: auto, or the device of the resumed run)",
     )
     parser.add_argument(
         "--track",
         metavar="NAMES",
-        help="send metrics to tensorboard, trackio or both, with a comma between",
+        help="send metrics to tensorboard, trackio or both, separated by a comma",
     )
     parser.add_argument(
-        "--threads", type=whole_number(1), metavar="N", help="default: the fastest, by timing"
+        "--threads",
+        type=_thread_count,
+        metavar="N",
+        help="number of threads, or auto for the fastest in a few timed steps (default: 1, which "
+        "gives the same weights on every machine of a kind)",
     )
-    parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    parser.add_argument(
+        "--resume", action="store_true", help="finish the run in --out (default: the newest run)"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace the run in --out")
     parser.add_argument("--train-only", action="store_true", help="neither score nor prove")
     parser.add_json()
     return parser
+
+
+def _thread_count(text: str) -> int | Literal["auto"]:
+    return "auto" if text == "auto" else whole_number(1)(text)
 
 
 def _settings_help(name: str) -> str:
@@ -87,12 +103,12 @@ def _settings_help(name: str) -> str:
     return "\n".join(lines)
 
 
-def _start(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | int":
+def _start(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | None":
     recipe = override(recipes.find(parsed.recipe or "add"), changes)
     from abacist.runs import directory, training
 
     path = Path(parsed.out) if parsed.out else directory.new_path(recipe.name)
-    return _observed(
+    return _with_progress(
         recipe,
         path,
         parsed.track,
@@ -100,7 +116,7 @@ def _start(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | int":
             recipe,
             path,
             parsed.seed or 0,
-            parsed.threads,
+            parsed.threads or 1,
             parsed.overwrite,
             observer,
             parsed.device or "auto",
@@ -108,84 +124,91 @@ def _start(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | int":
     )
 
 
-def _resume(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | int":
-    given = (parsed.recipe, parsed.overwrite, parsed.threads, parsed.seed)
-    if changes or any(value not in (None, False) for value in given):
-        raise ConfigurationError(
-            "--resume goes on with the settings in run.json. Type "
-            f"abacist train --resume --out {parsed.out or 'latest'}, without others."
-        )
+def _resume(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | None":
     from abacist.runs import directory, training
-    from abacist.runs.directory import read_recipe
 
-    found = directory.find(parsed.out or "latest")
-    recipe, _ = read_recipe(found)
-    return _observed(
+    run_directory = directory.find(parsed.out or "latest")
+    recipe, record = directory.read_recipe(run_directory)
+    threads = record["threads"]
+    if parsed.threads == "auto" and record.get("seconds_per_step_by_threads"):
+        # The run was started with --threads auto, which chose this number.
+        threads = "auto"
+    options = {"seed": (record["seed"], parsed.seed), "threads": (threads, parsed.threads)}
+    _check_unchanged(run_directory.path, recipe, parsed.recipe, changes, options)
+    return _with_progress(
         recipe,
-        found.path,
+        run_directory.path,
         parsed.track,
-        lambda observer: training.resume(found.path, observer, parsed.device),
+        lambda observer: training.resume(run_directory.path, observer, parsed.device),
     )
 
 
-def _holds_seeds(parsed: argparse.Namespace) -> bool:
-    """Whether what is to be resumed is a directory of seeds."""
+def _check_unchanged(
+    path: Path,
+    recipe: Recipe,
+    recipe_name: str | None,
+    changes: Mapping[str, str],
+    options: Mapping[str, tuple[Any, Any]],
+) -> None:
+    """Raise `ConfigurationError`, naming every difference, unless what was typed is what the run has.
+
+    Args:
+        recipe: the recipe of the run, settings included.
+        recipe_name: the name that was typed; None if there was none.
+        changes: the settings that were typed, by dotted name.
+        options: by name, the value of the run and the one that was typed; None if there was none.
+    """
+    pairs = {f"--{name}": pair for name, pair in options.items()}
+    pairs = {"the recipe": (recipe.name, recipe_name)} | pairs
+    of_run, typed = (
+        {setting.name: setting.typed for setting in settings(config)}
+        for config in (recipe, override(recipe, changes))
+    )
+    pairs |= {f"--{name}": (of_run.get(name, "not set"), typed[name]) for name in typed}
+    differences = [
+        f"{name} is {ours}, got {theirs}"
+        for name, (ours, theirs) in pairs.items()
+        if theirs is not None and theirs != ours
+    ]
+    if differences:
+        raise ConfigurationError(
+            f"{path} is resumed with its own settings: {'; '.join(differences)}. "
+            f"Type abacist train --resume --out {path}, or another --out to start a run."
+        )
+
+
+def _resumes_many_seeds(parsed: argparse.Namespace) -> bool:
+    """Whether the directory to be resumed is one of many seeds."""
     return bool(parsed.resume and parsed.out and (Path(parsed.out) / "seeds.json").is_file())
 
 
-def _many(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
-    """Train many seeds side by side and show what came of them."""
+def _train_many(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
+    """Train many seeds side by side and show how their results are distributed."""
     from abacist.cli import show
     from abacist.cli.progress import Ticker
-    from abacist.runs import directory, seeds
 
     if parsed.overwrite or parsed.train_only or parsed.track:
         raise ConfigurationError(
             "--seeds goes with neither --overwrite, --train-only nor --track. "
-            "Type another --out, or train seeds one by one."
+            "Type another --out, or train the seeds one by one."
         )
-    if parsed.resume:
-        given = (parsed.recipe, parsed.threads, parsed.seed, parsed.seeds, parsed.jobs)
-        if changes or parsed.device or any(value is not None for value in given):
-            raise ConfigurationError(
-                "--resume goes on with the settings in seeds.json. Type "
-                f"abacist train --resume --out {parsed.out or 'DIR'}, without others."
-            )
-        path = Path(parsed.out)
-        name = seeds.read_plan(path)["recipe"]["name"]
-    else:
-        recipe = override(recipes.find(parsed.recipe or "add"), changes)
-        path, name = (
-            Path(parsed.out) if parsed.out else directory.new_path(recipe.name),
-            recipe.name,
-        )
+    path, name, carry_out = (_resume_many if parsed.resume else _start_many)(parsed, changes)
     with Ticker("training seeds") as ticker:
-        begun = False
+        is_announced = False
 
-        def update(made: int, total: int, details: str) -> None:
-            nonlocal begun
-            if not begun:
+        def update(steps: int, total: int, outcomes: "list[Outcome]") -> None:
+            nonlocal is_announced
+            if not is_announced:
                 ticker.say(f"training seeds of {name} into {path}")
-            begun = True
-            ticker.update(made, total, details)
+            is_announced = True
+            right = sum(outcome.is_right for outcome in outcomes)
+            ticker.update(steps, total, f"{len(outcomes)} seeds finished, {right} without an error")
 
         try:
-            if parsed.resume:
-                distribution = seeds.resume(path, update)
-            else:
-                first = parsed.seed or 0
-                distribution = seeds.start(
-                    recipe,
-                    path,
-                    range(first, first + (parsed.seeds or 1)),
-                    parsed.jobs,
-                    parsed.threads,
-                    parsed.device or "auto",
-                    update,
-                )
+            distribution = carry_out(update)
         except KeyboardInterrupt:
             again = show.command("train", "--resume", "--out", str(path))
-            ticker.say(f"abacist: interrupted; what was trained is saved. Go on with: {again}")
+            ticker.say(f"abacist: interrupted and saved. Resume with: {again}")
             return 130
     if parsed.json:
         print(json.dumps({"run": str(path), "recipe": name} | distribution.to_json()))
@@ -195,8 +218,58 @@ def _many(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
     return 0
 
 
-def _observed(recipe: Recipe, path: Path, track: str | None, carry_out) -> "Run | int":  # type: ignore[no-untyped-def]
-    """Train with progress shown; on Ctrl-C say how to go on."""
+_CarryOut = Callable[[Callable[[int, int, "list[Outcome]"], None]], "Distribution"]
+_Seeds = tuple[Path, str, _CarryOut]
+"""The directory of the seeds, the name of their recipe, and what trains them with progress reported."""
+
+
+def _start_many(parsed: argparse.Namespace, changes: dict[str, str]) -> _Seeds:
+    from abacist.runs import directory, seeds
+
+    recipe = override(recipes.find(parsed.recipe or "add"), changes)
+    path = Path(parsed.out) if parsed.out else directory.new_path(recipe.name)
+    if parsed.threads == "auto":
+        raise ConfigurationError("--seeds needs a number of threads, got auto. Try --threads 1.")
+    first = parsed.seed or 0
+    return (
+        path,
+        recipe.name,
+        lambda on_progress: seeds.start(
+            recipe,
+            path,
+            range(first, first + (parsed.seeds or 1)),
+            parsed.jobs,
+            parsed.threads or 1,
+            parsed.device or "auto",
+            on_progress,
+        ),
+    )
+
+
+def _resume_many(parsed: argparse.Namespace, changes: dict[str, str]) -> _Seeds:
+    from abacist.runs import directory, seeds
+
+    if not _resumes_many_seeds(parsed):
+        raise ConfigurationError(
+            f"there are no seeds to resume in {parsed.out or 'the newest run'}: it has no seeds.json. "
+            "Type --out with a directory that abacist train --seeds made."
+        )
+    path = Path(parsed.out)
+    plan = seeds.read_plan(path)
+    recipe = directory.recipe_in(plan)
+    options = {
+        "seed": (plan["seeds"][0], parsed.seed),
+        "seeds": (len(plan["seeds"]), parsed.seeds),
+        **{name: (plan[name], getattr(parsed, name)) for name in ("jobs", "threads", "device")},
+    }
+    _check_unchanged(path, recipe, parsed.recipe, changes, options)
+    return path, recipe.name, lambda on_progress: seeds.resume(path, on_progress)
+
+
+def _with_progress(
+    recipe: Recipe, path: Path, track: str | None, carry_out: "Callable[[Observer], Run]"
+) -> "Run | None":
+    """Train with progress shown; after Ctrl-C, say how to resume and return None."""
     from abacist.cli import show
     from abacist.cli.progress import Ticker
     from abacist.intervals import percent
@@ -240,14 +313,13 @@ def _observed(recipe: Recipe, path: Path, track: str | None, carry_out) -> "Run 
 
             observer = stack.enter_context(Tracked(track.split(","), path, observer))
         try:
-            trained: Run = carry_out(observer)
+            return carry_out(observer)
         except TrainingInterrupted as interruption:
             ticker.say(
-                f"abacist: {interruption}; saved. "
-                f"Go on with: {show.command('train', '--resume', '--out', str(path))}"
+                f"abacist: {interruption} and saved. "
+                f"Resume with: {show.command('train', '--resume', '--out', str(path))}"
             )
-            return 130
-    return trained
+            return None
 
 
 def _evaluate(as_json: bool, trained: "Run") -> int:

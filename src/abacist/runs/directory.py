@@ -1,20 +1,23 @@
-"""Where a run keeps what.
+"""The layout of a run directory, and the files in it that can be read without torch.
 
 runs/add-20261121-153012/
   run.json            recipe with every setting, seed, versions, machine, threads
-  metrics.jsonl       one record a line, training.png drawn from it
+  metrics.jsonl       one record per line; training.png is drawn from it
   checkpoints/        step-001500/ …
-  embeddings/         step-000100.safetensors …, where they are recorded
-  scorecard.json      the evaluation; failures.jsonl beside it, lengths.png and grid.png drawn from it
+  embeddings/         step-000100.safetensors …, if they are recorded
+  scorecard.json      the scores; failures.jsonl beside it; lengths.png and grid.png are drawn from it
   certificate.json    the outcome of the proof
   attention.json      mean attention by difference of place, for the report
-  report.html         all of this to read
+  outcome.json        cost, scores and certificate in one record, for runs that are one of many seeds
+  report.html         everything above, to be read in a browser
 """
 
 import json
 import time
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,12 @@ from abacist.errors import ConfigurationError, RunError
 from abacist.recipes.recipe import Recipe
 
 RUNS = Path("runs")
+
+FORMAT_VERSION = 2
+"""Version of the layout of run directories, which `run.json` and `seeds.json` state."""
+
+MAX_SEED = (1 << 63) - 1
+MAX_THREADS = 1_024
 
 
 @dataclass(frozen=True)
@@ -77,12 +86,16 @@ class RunDirectory:
         return self.path / "attention.json"
 
     @property
+    def outcome(self) -> Path:
+        return self.path / "outcome.json"
+
+    @property
     def report(self) -> Path:
         return self.path / "report.html"
 
     @property
-    def verdicts(self) -> list[Path]:
-        """What was said of the weights, and goes when they change."""
+    def results(self) -> list[Path]:
+        """Files that describe the weights; they are deleted before the weights change."""
         return [
             self.scorecard,
             self.failures,
@@ -90,11 +103,15 @@ class RunDirectory:
             self.grid_picture,
             self.certificate,
             self.attention,
+            self.outcome,
             self.report,
         ]
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """All whole records. Warns where a line torn by a crash is left out, and all behind it."""
+        """Return all whole records, in order.
+
+        Warns if a crash has damaged a line; that line and all lines after it are left out.
+        """
         if not self.metrics.exists():
             return []
         records = []
@@ -103,7 +120,7 @@ class RunDirectory:
                 records.append(json.loads(line))
             except ValueError:
                 warnings.warn(
-                    f"{self.metrics} is damaged from line {number} on, which is left out.",
+                    f"{self.metrics} is damaged: line {number} and all lines after it are left out.",
                     stacklevel=2,
                 )
                 break
@@ -121,7 +138,7 @@ class RunDirectory:
 
 
 def new_path(recipe_name: str) -> Path:
-    """A fresh directory name under `runs/`, by recipe and time."""
+    """Return a path under `runs/` that does not exist yet, named after the recipe and the time."""
     stem = f"{recipe_name}-{time.strftime('%Y%m%d-%H%M%S')}"
     path, copy = RUNS / stem, 2
     while path.exists():
@@ -129,28 +146,85 @@ def new_path(recipe_name: str) -> Path:
     return path
 
 
+def is_unclaimed(path: Path, first_file: str) -> bool:
+    """Whether a directory is free: empty, or left by a process that died before it wrote `first_file`."""
+    return path.is_dir() and all(
+        fnmatch(entry.name, f".{first_file}.*.tmp") for entry in path.iterdir()
+    )
+
+
 def find(text: str) -> RunDirectory:
-    """The run a user means: a directory, or `latest` for the newest one under `runs/`."""
+    """Return the run that a user names: a directory, or `latest` for the newest one under `runs/`.
+
+    Raises `RunError` if there is no such run, or if its format version is not `FORMAT_VERSION`.
+    """
     if text == "latest" and not Path("latest").exists():
-        found = [path.parent for path in RUNS.glob("*/run.json")]
-        if not found:
+        paths = [path.parent for path in RUNS.glob("*/run.json")]
+        if not paths:
             raise RunError("there is no run under runs/ yet. Type abacist train add.")
-        return RunDirectory(max(found, key=lambda path: (path / "run.json").stat().st_mtime))
-    directory = RunDirectory(Path(text))
+        directory = RunDirectory(max(paths, key=lambda p: (p / "run.json").stat().st_mtime))
+    else:
+        directory = RunDirectory(Path(text))
     if not directory.path.exists():
         raise RunError(f"there is no run {text}. Type a run directory, or latest for the newest.")
     if not directory.run_json.is_file():
         raise RunError(f"{text} is not a run directory: it has no run.json.")
+    read_run_json(directory)
     return directory
 
 
-def read_recipe(found: RunDirectory) -> tuple[Recipe, dict[str, Any]]:
-    """The recipe of a run, and all of `run.json`."""
+def read_run_json(directory: RunDirectory) -> dict[str, Any]:
+    """Return everything in `run.json`.
+
+    Raises `RunError` if the file is damaged or its format version is not `FORMAT_VERSION`.
+    """
+    return read_versioned(directory.run_json)
+
+
+def read_versioned(path: Path) -> dict[str, Any]:
+    """Read a JSON object that states its format version.
+
+    Raises `RunError` if the file is damaged or the version is not `FORMAT_VERSION`.
+    """
     try:
-        record = json.loads(found.run_json.read_text())
-        recipe: Recipe = from_json(Recipe, record["recipe"])
-        if type(record["seed"]) is not int or type(record["threads"]) is not int:
-            raise ValueError("seed and threads must be whole numbers")
+        record = json.loads(path.read_text())
+        if not isinstance(record, dict):
+            raise ValueError("it is not an object")
+    except (OSError, ValueError, RecursionError) as error:
+        raise RunError(f"{path} is damaged: {error}") from error
+    version = record.get("format_version")
+    if version != FORMAT_VERSION:
+        written = "no format version" if version is None else f"format version {version!r:.20}"
+        raise RunError(
+            f"{path} has {written} and this abacist reads version {FORMAT_VERSION} only. "
+            "Train the run again, with another --out."
+        )
+    return record
+
+
+def read_recipe(directory: RunDirectory) -> tuple[Recipe, dict[str, Any]]:
+    """Return the recipe of a run, and everything in `run.json`.
+
+    Raises `RunError` if the file is damaged or its format version is not `FORMAT_VERSION`.
+    """
+    record = read_run_json(directory)
+    try:
+        recipe = recipe_in(record)
+        check_whole_number(record, "seed", 0, MAX_SEED)
+        check_whole_number(record, "threads", 1, MAX_THREADS)
     except (ValueError, KeyError, TypeError, ConfigurationError) as error:
-        raise RunError(f"{found.run_json} is damaged: {error}") from error
+        raise RunError(f"{directory.run_json} is damaged: {error}") from error
     return recipe, record
+
+
+def recipe_in(record: Mapping[str, Any]) -> Recipe:
+    """Return the recipe that `run.json` or `seeds.json` holds."""
+    recipe: Recipe = from_json(Recipe, record["recipe"])
+    return recipe
+
+
+def check_whole_number(record: Mapping[str, Any], key: str, low: int, high: int) -> None:
+    """Raise `ValueError` unless `record[key]` is a whole number from `low` to `high`."""
+    value = record[key]
+    if type(value) is not int or not low <= value <= high:
+        raise ValueError(f"{key} must be a whole number from {low} to {high:,}, got {value!r:.30}")

@@ -1,4 +1,4 @@
-"""Copies of the embeddings while training goes on, to show how they evolve.
+"""Copies of the embeddings, written during training to show how they evolve.
 
 embeddings/
   step-000000.safetensors     tokens (V, D), and learned positions as positions.0 (rows, width) …
@@ -15,20 +15,20 @@ from abacist.models.transformer import Transformer
 
 
 def record(directory: Path, model: Transformer, step: int) -> None:
-    """Write the embeddings as they are after a step."""
+    """Write the embeddings as they are after `step` optimiser steps."""
     files.make_directory(directory)
     path = directory / f"step-{step:06d}.safetensors"
     files.write_bytes(path, safetensors.torch.save(_tables(model)))
 
 
 def read(directory: Path) -> dict[int, dict[str, Tensor]]:
-    """All copies by step, in order; empty where none were kept."""
-    return {_step(path): safetensors.torch.load_file(path) for path in _all_in(directory)}
+    """Return all copies by step, in ascending order; an empty dictionary if none were recorded."""
+    return {_step(path): safetensors.torch.load_file(path) for path in _copies(directory)}
 
 
 def forget_after(directory: Path, step: int) -> None:
-    """Delete copies made after a step, which training will make again."""
-    for path in _all_in(directory):
+    """Delete the copies of later steps than `step`, which training is about to repeat."""
+    for path in _copies(directory):
         if _step(path) > step:
             path.unlink()
 
@@ -41,7 +41,7 @@ def _tables(model: Transformer) -> dict[str, Tensor]:
     return tables
 
 
-def _all_in(directory: Path) -> list[Path]:
+def _copies(directory: Path) -> list[Path]:
     return sorted(directory.glob("step-*.safetensors"), key=_step)
 
 

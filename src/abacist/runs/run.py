@@ -1,4 +1,4 @@
-"""A trained model with everything that belongs to it.
+"""A run in Python: a trained model with its recipe and its directory.
 
 >>> run = load("runs/add-20261121-153012")
 >>> run.solve(["12+34"])[0].answer
@@ -33,7 +33,7 @@ from abacist.training import checkpoint
 
 
 class Run:
-    """One training and its outcome."""
+    """One training with its recipe, its weights and its directory."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Run:
         model: Transformer,
         step: int | None = None,
     ) -> None:
-        """`step` is that of the checkpoint which the weights are from; None for the last."""
+        """`step` is the number of optimiser steps behind the weights; None stands for all steps."""
         self.directory, self.recipe, self.seed, self.model = directory, recipe, seed, model
         self.step = recipe.training.num_steps if step is None else step
         self.task, self.format = build_problems(recipe)
@@ -55,7 +55,10 @@ class Run:
     def solve(
         self, problems: str | list[str], on_step: Callable[[int, int], None] | None = None
     ) -> list[Solution]:
-        """Let the model write the answers of one or many problems such as `12+34`, token by token."""
+        """Let the model write the answers of one or many problems such as `12+34`, token by token.
+
+        Raises `ProblemError` for a problem that cannot be read or that the task does not include.
+        """
         if isinstance(problems, str):
             problems = [problems]
         if not problems:
@@ -68,21 +71,23 @@ class Run:
         on_progress: Progress | None = None,
         **settings: int,
     ) -> Scorecard:
-        """Score the model by some suites and keep the scorecard in the run's directory.
+        """Score the model by some suites and store the scorecard in the run's directory.
 
-        `settings` replaces any of the recipe's for evaluation, as in `num_problems=100`. Sections
-        of other suites stay in the directory as long as they speak of the same weights.
+        `settings` replaces settings of the recipe's `scoring`, as in `num_problems=100`. Sections of
+        other suites stay in the stored scorecard if they score the same checkpoint.
         """
-        keep = scores.Keeper(self.directory)
-        return score(self.trained_model(**settings), suites, on_progress, keep.store)
+        file = scores.ScorecardFile(self.directory)
+        return score(self.trained_model(**settings), suites, on_progress, file.store)
 
     def look(
         self, problem: str, other: str | None = None, num_problems: int = 200
     ) -> InspectedProblem:
-        """One problem to be looked at with the lenses of `inspection/lens.py`.
+        """Return one problem to look at with the lenses of `inspection/lens.py`.
 
-        `other` is the problem whose activations are patched in; without one it is made. Averages,
-        ablations and probes are over `num_problems` test problems.
+        Args:
+            problem: the problem, as in `12+34`.
+            other: the problem whose activations are patched in; None makes a suitable one.
+            num_problems: number of test problems for averages, ablations and probes.
         """
         return InspectedProblem(
             self.trained_model(),
@@ -92,14 +97,17 @@ class Run:
             num_problems,
         )
 
-    def keep_attention(self) -> PlaceAttention:
-        """Mean attention by difference of place, kept in the run's directory for its report."""
-        seen = place_attention(self.look(self.task.example))
-        files.write_json(self.directory.attention, {"step": self.step, **seen.to_json()})
-        return seen
+    def save_attention(self) -> PlaceAttention:
+        """Measure mean attention by difference of place and store it for the report."""
+        attention = place_attention(self.look(self.task.example))
+        files.write_json(self.directory.attention, {"step": self.step, **attention.to_json()})
+        return attention
 
     def trained_model(self, **settings: int) -> TrainedModel:
-        """What is scored and looked at; `settings` replaces any of the recipe's for evaluation."""
+        """Return the model with its task and format, for scoring, proving and looking inside.
+
+        `settings` replaces settings of the recipe's `scoring`.
+        """
         return TrainedModel(
             self.model,
             self.task,
@@ -115,10 +123,10 @@ class Run:
         max_minutes: float = MAX_MINUTES,
         on_progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> Certificate:
-        """Check every neighbourhood and keep the certificate in the run's directory.
+        """Check every neighbourhood and store the certificate in the run's directory.
 
-        Gives up, saying so, as soon as it is known that more than `max_minutes` would be needed.
-        `on_progress` is told how many of all cases have been checked.
+        Gives up, and says so in the certificate, if the check would take more than `max_minutes`.
+        `on_progress` receives the number of cases checked and the number of all cases.
         """
         certificate = prove(
             replace(self.trained_model(), model=copy.deepcopy(self.model).cpu()),
@@ -131,60 +139,73 @@ class Run:
 
 
 def load(path: str | Path, device: str = "cpu") -> Run:
-    """The run in a directory, with the weights of its newest checkpoint. `latest` finds the newest run.
+    """Load a run with the weights of its newest checkpoint. `latest` stands for the newest run.
 
-    Raises `RunError` where there is none, and `CheckpointError`, naming the file, when it is damaged.
+    Raises:
+        RunError: there is no run in `path`.
+        CheckpointError: there is no checkpoint, or it is damaged; the message names the file.
     """
-    found = directory.find(str(path))
-    recipe, record = read_recipe(found)
-    where = find_device(device)
+    run_directory = directory.find(str(path))
+    recipe, record = read_recipe(run_directory)
+    torch_device = find_device(device)
     model = build_model(recipe)
-    checkpoints = checkpoint.all_in(found.checkpoints)
+    checkpoints = checkpoint.all_in(run_directory.checkpoints)
     if not checkpoints:
         raise CheckpointError(
-            f"{found.path} has no checkpoint yet. Type abacist train --resume --out {found.path}."
+            f"{run_directory.path} has no checkpoint yet. "
+            f"Type abacist train --resume --out {run_directory.path}."
         )
     checkpoint.load_weights(checkpoints[-1], model)
     progress = checkpoint.read_progress(checkpoints[-1])
     if not progress.finished and progress.step < recipe.training.num_steps:
         warnings.warn(
-            f"{found.path} is trained for {progress.step} of {recipe.training.num_steps} steps",
+            f"{run_directory.path} is trained for {progress.step} of "
+            f"{recipe.training.num_steps} steps",
             stacklevel=2,
         )
-    return Run(found, recipe, record["seed"], model.to(where).eval(), progress.step)
+    return Run(run_directory, recipe, record["seed"], model.to(torch_device).eval(), progress.step)
 
 
 def build_problems(recipe: Recipe) -> tuple[Task, Format]:
-    """The task and the format that a recipe configures, which must go together."""
+    """Build the task and the format of a recipe.
+
+    Raises `ConfigurationError` if the format cannot write the problems of the task.
+    """
     return recipe.task.build(), recipe.format.build(recipe.task)
 
 
 def stage_task(recipe: Recipe, number: int) -> Task:
-    """The task of one stage of the curriculum: the recipe's own with some settings changed."""
+    """Build the task of one stage of the curriculum: the recipe's task with some settings changed.
+
+    Raises `ConfigurationError` if the stage asks for problems that the task does not include.
+    """
     stage = recipe.training.curriculum[number]
-    whole = recipe.task
+    task = recipe.task
     try:
-        config = override(whole, stage.changes)
+        config = override(task, stage.changes)
     except ConfigurationError as error:
         raise ConfigurationError(f"training.curriculum.{number}.task: {error}") from error
-    if isinstance(whole, ArithmeticConfig) and isinstance(config, ArithmeticConfig):
-        inside = (
-            set(config.operations) <= set(whole.operations)
-            and config.longest_operand <= whole.longest_operand
-            and config.max_operands <= whole.max_operands
+    if isinstance(task, ArithmeticConfig) and isinstance(config, ArithmeticConfig):
+        is_included = (
+            set(config.operations) <= set(task.operations)
+            and config.longest_operand <= task.longest_operand
+            and config.max_operands <= task.max_operands
         )
-        if not inside:
+        if not is_included:
             raise ConfigurationError(
-                f"training.curriculum.{number}.task must ask what the task asks, of at most "
-                f"{whole.longest_operand} digits and {whole.max_operands} operands, got "
+                f"training.curriculum.{number}.task must only ask for problems of the task, with at most "
+                f"{task.longest_operand} digits and {task.max_operands} operands, got "
                 f"{','.join(stage.task)}. "
-                f"Try --training.curriculum.{number}.task max_digits={whole.longest_operand}."
+                f"Try --training.curriculum.{number}.task max_digits={task.longest_operand}."
             )
     return config.build()
 
 
 def build_model(recipe: Recipe) -> Transformer:
-    """An untrained model; its weights depend on torch's global seed."""
+    """Build an untrained model; its weights depend on torch's global seed.
+
+    Raises `ConfigurationError` if the model does not suit the format or the training.
+    """
     parallel, causal = recipe.format.kind == "parallel", recipe.model.direction == "causal"
     if parallel and causal:
         raise ConfigurationError(
@@ -209,7 +230,7 @@ def build_model(recipe: Recipe) -> Transformer:
         )
     if recipe.training.loss_on == "all" and not causal:
         raise ConfigurationError(
-            "an encoder is asked for the answer only. Try --training.loss_on answer."
+            "an encoder predicts the tokens of the answer only. Try --training.loss_on answer."
         )
     _, format = build_problems(recipe)
     return Transformer(recipe.model, len(format.vocabulary))

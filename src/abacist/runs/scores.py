@@ -1,7 +1,7 @@
-"""Scorecards and failures of a run, in its directory.
+"""The scorecard and the failures of a run, as files in its directory.
 
-Suites are scored at different times, so each puts its section in beside those of the others, as
-long as they speak of the same checkpoint.
+Suites are scored at different times. Each replaces its own section and leaves the sections of the
+other suites in place, provided that they were scored on the same checkpoint.
 """
 
 import json
@@ -15,58 +15,60 @@ from abacist.scoring.scorecard import Scorecard, merged
 from abacist.training import checkpoint
 
 
-class Keeper:
-    """Keeps the scorecard of a run up to date."""
+class ScorecardFile:
+    """The stored scorecard of a run, to which sections are added."""
 
     def __init__(self, directory: RunDirectory) -> None:
         self.directory = directory
-        newest = checkpoint.all_in(directory.checkpoints)
-        self.step = checkpoint.read_progress(newest[-1]).step if newest else None
-        self._old = self._stored()
-        self._old_failures = self._stored_failures() if self._old else []
+        checkpoints = checkpoint.all_in(directory.checkpoints)
+        self.step = checkpoint.read_progress(checkpoints[-1]).step if checkpoints else None
+        self._stored = self._read()
+        self._stored_failures = self._read_failures() if self._stored else []
 
     def store(self, card: Scorecard) -> None:
-        """Put the sections of `card` into what is stored."""
+        """Write the stored scorecard with the sections of `card` added or replaced."""
         new = {"step": self.step, **card.to_json()}
-        whole = merged(self._old, new) if self._old else new
-        failures = [kept for kept in self._old_failures if kept["suite"] not in card.sections]
+        whole = merged(self._stored, new) if self._stored else new
+        failures = [f for f in self._stored_failures if f["suite"] not in card.sections]
         failures += card.failures_to_json()
         lines = "".join(json.dumps(failure) + "\n" for failure in failures)
         files.write_bytes(self.directory.failures, lines.encode())
         files.write_json(self.directory.scorecard, whole)
 
-    def _stored(self) -> dict[str, Any] | None:
-        """The scorecard there is; None, with a warning, where nothing can be added to it."""
+    def _read(self) -> dict[str, Any] | None:
+        """Return the stored scorecard; None, with a warning, if no section can be added to it."""
         path = self.directory.scorecard
         if not path.exists():
             return None
         try:
-            old: dict[str, Any] = json.loads(path.read_text())
-            merged(old, {"sections": {}})
-            if old.get("step") != self.step:
-                raise ValueError(f"it speaks of step {old.get('step')}, not {self.step}")
+            stored: dict[str, Any] = json.loads(path.read_text())
+            merged(stored, {"sections": {}})
+            if stored.get("step") != self.step:
+                raise ValueError(f"it scores step {stored.get('step')}, not {self.step}")
         except ValueError as error:
-            warnings.warn(f"{path} is damaged or older and is replaced: {error}.", stacklevel=2)
+            warnings.warn(
+                f"{path} is damaged or out of date and is replaced: {error}.", stacklevel=2
+            )
             return None
-        return old
+        return stored
 
-    def _stored_failures(self) -> list[dict[str, Any]]:
-        """All whole lines of `failures.jsonl` that name their suite."""
+    def _read_failures(self) -> list[dict[str, Any]]:
+        """Return all whole lines of `failures.jsonl` that name their suite."""
         if not self.directory.failures.exists():
             return []
-        found = []
+        failures = []
         for line in self.directory.failures.read_text().splitlines():
             try:
-                record = json.loads(line)
+                failure = json.loads(line)
             except ValueError:
                 continue
-            if isinstance(record, dict) and "suite" in record:
-                found.append(record)
-        return found
+            if isinstance(failure, dict) and "suite" in failure:
+                failures.append(failure)
+        return failures
 
 
 def read_scorecard(directory: RunDirectory) -> dict[str, Any]:
-    """The stored scorecard. Raises `RunError` where a run was never scored, or it is damaged."""
+    """Return the stored scorecard. Raises `RunError` if there is none, or if it is damaged."""
     remedy = f"Type abacist score {directory.path}."
     if not directory.scorecard.exists():
         raise RunError(f"{directory.path} was never scored. {remedy}")
@@ -74,4 +76,4 @@ def read_scorecard(directory: RunDirectory) -> dict[str, Any]:
         card: dict[str, Any] = json.loads(directory.scorecard.read_text())
         return merged(card, {**card, "sections": {}})
     except ValueError as error:
-        raise RunError(f"{directory.scorecard} is damaged or older: {error}. {remedy}") from error
+        raise RunError(f"{directory.scorecard} is damaged: {error}. {remedy}") from error

@@ -1,29 +1,73 @@
-"""Metrics sent on to TensorBoard, trackio and others, through accelerate's trackers."""
+"""Metrics sent to TensorBoard and trackio while a run is trained."""
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from abacist.errors import ConfigurationError
 from abacist.training.loop import Metrics, Observer
 
-TRACKERS = ("tensorboard", "trackio")
-"""Where metrics can be sent."""
+
+class _Tracker(Protocol):
+    """A service that stores metrics by step."""
+
+    def log(self, values: Mapping[str, float], step: int) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+class _TensorBoard:
+    """Event files under `tensorboard/` in the run directory."""
+
+    def __init__(self, path: Path) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self.writer: Any = SummaryWriter(path / "tensorboard")
+
+    def log(self, values: Mapping[str, float], step: int) -> None:
+        for name, value in values.items():
+            self.writer.add_scalar(name, value, step)
+        self.writer.flush()
+
+    def finish(self) -> None:
+        self.writer.close()
+
+
+class _Trackio:
+    """A trackio project with the name of the run directory."""
+
+    def __init__(self, path: Path) -> None:
+        self.run: Any = importlib.import_module("trackio").init(project=path.name)
+
+    def log(self, values: Mapping[str, float], step: int) -> None:
+        self.run.log(dict(values), step=step)
+
+    def finish(self) -> None:
+        self.run.finish()
+
+
+_TRACKERS: dict[str, Callable[[Path], _Tracker]] = {
+    "tensorboard": _TensorBoard,
+    "trackio": _Trackio,
+}
+
+TRACKERS = tuple(_TRACKERS)
+"""Names of the trackers that metrics can be sent to."""
 
 
 class Tracked(Observer):
-    """Sends every record on, and passes everything to another observer."""
+    """An observer that sends every record to some trackers and passes every call to another observer."""
 
     def __init__(self, names: Sequence[str], path: Path, inner: Observer) -> None:
-        """`path` is the directory of the run. Raises `ConfigurationError` for trackers not there."""
+        """`path` is the directory of the run. Raises `ConfigurationError` as `check` does."""
         check(names)
         self.names, self.path, self.inner = names, path, inner
-        self.trackers: list[Any] = []
+        self.trackers: list[_Tracker] = []
 
     def on_start(self, parameters: int, threads: int, step: int) -> None:
-        # Only now is there a directory to write to.
-        self.trackers = [_tracker(name, self.path) for name in self.names]
+        # Not earlier: until now there was no directory to write to.
+        self.trackers = [_TRACKERS[name](self.path) for name in self.names]
         self.inner.on_start(parameters, threads, step)
 
     def on_step(self, step: int, loss: float) -> None:
@@ -37,7 +81,7 @@ class Tracked(Observer):
             "problems_per_second": metrics.problems_per_second,
         }
         for tracker in self.trackers:
-            tracker.log({k: v for k, v in values.items() if v is not None}, step=metrics.step)
+            tracker.log({k: v for k, v in values.items() if v is not None}, metrics.step)
         self.inner.on_metrics(metrics)
 
     def __enter__(self) -> "Tracked":
@@ -54,21 +98,7 @@ def check(names: Sequence[str]) -> None:
     for name in names:
         if name not in TRACKERS:
             raise ConfigurationError(f"track must be one of {', '.join(TRACKERS)}, got {name!r}.")
-        for package in ("accelerate", name):
-            if importlib.util.find_spec(package) is None:
-                raise ConfigurationError(
-                    f"tracking with {name} needs the package {package}. "
-                    'Type pip install "abacist[track]".'
-                )
-
-
-def _tracker(name: str, path: Path) -> Any:
-    # Importing accelerate takes seconds, so only where it is asked for.
-    from accelerate import PartialState
-    from accelerate.tracking import TensorBoardTracker, TrackioTracker
-
-    PartialState(cpu=True)
-    to_trackio = name == "trackio"
-    tracker: Any = TrackioTracker(path.name) if to_trackio else TensorBoardTracker(name, path)
-    tracker.start()
-    return tracker
+        if importlib.util.find_spec(name) is None:
+            raise ConfigurationError(
+                f'tracking with {name} needs the package {name}. Type pip install "abacist[track]".'
+            )

@@ -1,18 +1,14 @@
-"""Carrying out a recipe: from nothing, or from where it stopped."""
+"""Training a run: from the start, or resumed from its newest checkpoint."""
 
-import os
-import platform
 import shutil
-import subprocess
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import torch
 
-import abacist
 from abacist import files, generators
 from abacist.configuration import to_json
 from abacist.data.split import draw_from_split
@@ -23,7 +19,14 @@ from abacist.formats.format import Format
 from abacist.intervals import Proportion
 from abacist.recipes.recipe import Recipe
 from abacist.runs import embeddings
-from abacist.runs.directory import RunDirectory, read_recipe
+from abacist.runs.circumstances import circumstances
+from abacist.runs.directory import (
+    FORMAT_VERSION,
+    MAX_SEED,
+    RunDirectory,
+    is_unclaimed,
+    read_recipe,
+)
 from abacist.runs.run import Run, build_model, build_problems, stage_task
 from abacist.scoring.exact_match import exact_match
 from abacist.tasks.problems import Problems
@@ -41,74 +44,92 @@ def start(
     recipe: Recipe,
     path: Path,
     seed: int,
-    threads: int | None = None,
+    threads: int | Literal["auto"] = 1,
     overwrite: bool = False,
     observer: Observer | None = None,
     device: str = "auto",
 ) -> Run:
-    """Train a recipe from nothing into a new directory.
+    """Train a recipe from the start in a new directory.
 
-    Threads are chosen by timing a few steps unless given; with a GPU there is one. Refuses a directory that exists,
-    unless it is an empty one or `overwrite` is set and it holds a run.
+    The same recipe, seed and number of threads give the same bits on the same kind of machine.
+
+    Args:
+        path: the run directory. It may exist if it is empty, or if it holds a run and `overwrite` is set.
+        threads: number of threads, or `auto` for the number that is fastest in a few timed steps.
+
+    Raises:
+        ConfigurationError: the recipe, seed, threads or device cannot be used.
+        RunError: `path` is in use or cannot be written.
+        TrainingDiverged: the loss is not finite.
     """
-    if threads is not None:
+    if threads != "auto":
         check_between("threads", threads, 1, usable_processors(), 1)
-    check_between("seed", seed, 0, (1 << 63) - 1, 0)
-    where = find_device(device)
+    check_between("seed", seed, 0, MAX_SEED, 0)
+    torch_device = find_device(device)
     torch.manual_seed(seed)
     model = build_model(recipe)
     task, format = build_problems(recipe)
     stream = _batches(task, format, recipe, seed, _CPU)
     _validation_problems(task, recipe, seed)
-    # Only now: what cannot be built or drawn shall not leave a directory behind.
+    timings: dict[int, float] = {}
+    if threads == "auto":
+        threads = 1
+        if torch_device.type == "cpu":
+            threads, timings = fastest_threads(
+                model, stream.batch(0), stream.aligned, recipe.training
+            )
+    # The directory is created last, so that a recipe that cannot be trained leaves none.
     directory = RunDirectory(path)
     _claim(directory, overwrite)
     with files.locked(path):
-        timings: dict[int, float] = {}
-        if threads is None and where.type != "cpu":
-            threads = 1
-        if threads is None:
-            first = stream.batch(0)
-            threads, timings = fastest_threads(model, first, stream.aligned, recipe.training)
         record = {
+            "format_version": FORMAT_VERSION,
             "recipe": to_json(recipe),
             "seed": seed,
             "threads": threads,
-            "device": where.type,
+            "device": torch_device.type,
             "seconds_per_step_by_threads": timings,
             "parameters": model.num_parameters,
             **circumstances(),
         }
         files.write_json(directory.run_json, record)
-        return _carry_out(directory, recipe, seed, threads, Progress(0, 0.0), observer, where)
+        files.remove_leftovers(path)
+        return _carry_out(
+            directory, recipe, seed, threads, Progress(0, 0.0), observer, torch_device
+        )
 
 
 def resume(path: Path, observer: Observer | None = None, device: str | None = None) -> Run:
-    """Go on with a run from its newest sound checkpoint, with the threads and device it began with.
+    """Resume a run from its newest sound checkpoint, by default on the device it was trained on.
 
-    Ends with the same weights, bit for bit, as if it had never stopped, unless told to go on
-    elsewhere. A damaged checkpoint is
-    reported as a warning and the one before it is used.
+    The number of threads is that of the start. On the same device the run ends with the same
+    weights, bit for bit, as if it had never stopped. A damaged checkpoint is reported as a warning
+    and the one before it is used.
+
+    Raises:
+        RunError: there is no run in `path`, or another process is training it.
+        CheckpointError: no checkpoint fits the model.
+        TrainingDiverged: the loss is not finite.
     """
     directory = RunDirectory(path)
     if not directory.run_json.is_file():
         raise RunError(
             f"there is nothing to resume in {path}: it has no run.json. "
-            f"Type abacist train --out {path} to begin."
+            f"Type abacist train --out {path} to start a run there."
         )
     recipe, record = read_recipe(directory)
-    where = find_device(device or record.get("device", "cpu"))
+    torch_device = find_device(device or record.get("device", "cpu"))
     with files.locked(path):
         files.remove_leftovers(directory.path)
         files.remove_leftovers(directory.checkpoints)
-        progress = _newest_sound(directory)
+        progress = _newest_sound_checkpoint(directory)
         return _carry_out(
-            directory, recipe, record["seed"], record["threads"], progress, observer, where
+            directory, recipe, record["seed"], record["threads"], progress, observer, torch_device
         )
 
 
-def _newest_sound(directory: RunDirectory) -> Progress:
-    """How far the newest sound checkpoint is; those that are damaged are reported and deleted."""
+def _newest_sound_checkpoint(directory: RunDirectory) -> Progress:
+    """Return the progress of the newest sound checkpoint; warn about damaged ones and delete them."""
     for newest in reversed(checkpoint.all_in(directory.checkpoints)):
         try:
             checkpoint.verify(newest)
@@ -139,12 +160,12 @@ def _carry_out(
         checkpoint.load_optimizer(newest, optimizer)
     run = Run(directory, recipe, seed, model)
     if begin.step < recipe.training.num_steps:
-        # They would speak of weights that are about to change.
-        for verdict in directory.verdicts:
-            verdict.unlink(missing_ok=True)
-    # Records made after the checkpoint are made again.
-    kept = [record for record in directory.read_metrics() if record["step"] <= begin.step]
-    directory.write_metrics(kept)
+        # They describe weights that are about to change.
+        for file in directory.results:
+            file.unlink(missing_ok=True)
+    # The steps after the checkpoint are repeated, and with them their records.
+    metrics = directory.read_metrics()
+    directory.write_metrics([record for record in metrics if record["step"] <= begin.step])
     progress = train(
         model,
         optimizer,
@@ -162,7 +183,7 @@ def _carry_out(
 
 
 class _Recorder(Observer):
-    """Writes records to `metrics.jsonl` and passes everything on."""
+    """Writes records to `metrics.jsonl`, copies the embeddings, and passes every call on."""
 
     def __init__(self, run: Run, inner: Observer) -> None:
         self.run, self.inner = run, inner
@@ -190,13 +211,13 @@ class _Recorder(Observer):
 def _batches(
     task: Task, format: Format, recipe: Recipe, seed: int, device: torch.device
 ) -> Batches:
-    """The stages of the curriculum and then the task itself; all in the recipe's own format."""
+    """Return the batches of the curriculum's stages, then those of the task, all in the recipe's format."""
     training = recipe.training
 
-    def stream(asked: Task, stage: int | None = None) -> TrainingStream:
+    def stream(task_of_stage: Task, stage: int | None = None) -> TrainingStream:
         examples = training.num_examples if stage is None else None
         return TrainingStream(
-            asked, format, recipe.split, training.batch_size, seed, examples, device, stage
+            task_of_stage, format, recipe.split, training.batch_size, seed, examples, device, stage
         )
 
     if not training.curriculum:
@@ -208,7 +229,7 @@ def _batches(
 
 
 def _validation(run: Run) -> Callable[[], Proportion]:
-    """Exact match on one fixed sample of the validation split."""
+    """Return a function that measures exact match on one fixed sample of the validation split."""
     problems = _validation_problems(run.task, run.recipe, run.seed)
 
     def validate() -> Proportion:
@@ -227,56 +248,29 @@ def _validation_problems(task: Task, recipe: Recipe, seed: int) -> Problems:
 
 
 def _claim(directory: RunDirectory, overwrite: bool) -> None:
-    """Make the directory ours, or refuse."""
+    """Create the directory, or empty it if it may be overwritten; otherwise raise `RunError`.
+
+    A directory that a process left before it wrote `run.json` is free.
+    """
     path = directory.path
-    if path.exists():
-        if not path.is_dir():
-            raise RunError(f"{path} is a file; --out needs a directory that does not exist yet.")
-        occupied = any(path.iterdir())
-        if occupied and overwrite and directory.run_json.is_file():
-            with files.locked(path):
-                shutil.rmtree(path)
-        elif occupied and overwrite:
-            raise RunError(f"{path} holds something else than a run; it is not overwritten.")
-        elif occupied:
+    if path.exists() and not path.is_dir():
+        raise RunError(f"{path} is a file. Type --out with a directory that does not exist yet.")
+    if path.exists() and not is_unclaimed(path, "run.json"):
+        if not overwrite:
             raise RunError(
-                f"{path} exists. Type --resume to go on with it, --overwrite to begin again, "
+                f"{path} exists. Type --resume to finish this run, --overwrite to replace it, "
                 "or another --out."
             )
-    files.make_directory(directory.checkpoints)
-
-
-def circumstances() -> dict[str, Any]:
-    """What else a reader needs to repeat a run: versions, machine, commit."""
-    return {
-        "abacist": abacist.__version__,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "machine": _processor(),
-        "cores": os.cpu_count(),
-        "commit": _commit(),
-    }
-
-
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
-
-
-def _commit() -> str | None:
-    """The commit of the source tree abacist runs from; None where it is installed elsewhere."""
-    root = Path(__file__).resolve().parents[3]
-    if not (root / ".git").exists():
-        return None
-    try:
-        result = subprocess.run(
-            ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return result.stdout.strip() or None
+        if not directory.run_json.is_file():
+            raise RunError(
+                f"{path} holds something other than a run and is not overwritten. "
+                "Type another --out."
+            )
+        with files.locked(path):
+            # run.json goes last: until then a run that was deleted in part can be overwritten again.
+            for entry in sorted(path.iterdir(), key=lambda entry: entry == directory.run_json):
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.rmtree(entry)
+                else:
+                    entry.unlink()
+    files.make_directory(path)

@@ -1,0 +1,139 @@
+"""One seed from training to certificate: train it, score it, try to prove it, and return its outcome.
+
+What is asked of the trained model is an `Examination` (recipes/examinations.py).
+"""
+
+import resource
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from abacist import generators
+from abacist.data.split import draw_from_split
+from abacist.errors import TrainingDiverged
+from abacist.recipes.examinations import Examination, Sample, SortingSample
+from abacist.recipes.recipe import Recipe
+from abacist.runs import training
+from abacist.runs.circumstances import circumstances
+from abacist.runs.directory import RunDirectory, read_run_json
+from abacist.runs.outcome import CURVE_POINTS, Outcome
+from abacist.runs.run import Run
+from abacist.scoring.exact_match import exact_match
+from abacist.scoring.samples import distinct
+from abacist.tasks.config import ArithmeticConfig, SortingConfig
+from abacist.tasks.problems import Shapes
+from abacist.tasks.task import Task
+
+Row = dict[str, Any]
+"""One count: `suite`, `name`, `measure`, `errors` of `n`, `smallest_margin`."""
+
+
+def train_and_examine(
+    recipe: Recipe, path: Path, seed: int, examination: Examination, threads: int, device: str
+) -> Outcome:
+    """Train one seed into `path`, or resume it there, then examine it and return the outcome.
+
+    Peak memory and processor time are those of this process, which should do nothing else.
+    """
+    directory, failure, run = RunDirectory(path), None, None
+    resumed = directory.run_json.is_file()
+    begin = time.process_time()
+    try:
+        run = (
+            training.resume(path)
+            if resumed
+            else training.start(recipe, path, seed, threads, device=device)
+        )
+    except TrainingDiverged as error:
+        failure = str(error)
+    processor_seconds = None if resumed else round(time.process_time() - begin, 1)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    metrics, begun = directory.read_metrics(), read_run_json(directory)
+    target = recipe.training.stop_at or 1.0
+    reached = (r["step"] for r in metrics if (r["exact_match"]["value"] or 0) >= target)
+    return Outcome(
+        seed=seed,
+        seconds=round(metrics[-1]["seconds"], 1) if metrics else 0.0,
+        processor_seconds=processor_seconds,
+        steps=metrics[-1]["step"] if metrics else 0,
+        batch_size=recipe.training.batch_size,
+        threads=begun["threads"],
+        peak_memory_mib=memory,
+        parameters=begun["parameters"],
+        steps_to_target=next(reached, None),
+        curve=[
+            {key: record[key] for key in ("step", "loss", "seconds")}
+            | {"exact_match": record["exact_match"]["value"]}
+            for record in metrics[:: max(1, len(metrics) // CURVE_POINTS)]
+        ],
+        rows=[]
+        if run is None
+        else [*_suite_rows(run, examination), *_sample_rows(run, examination)],
+        certificate=_certificate(run) if run is not None and examination.proved else None,
+        circumstances=circumstances(),
+        failure=failure,
+    )
+
+
+def _suite_rows(run: Run, examination: Examination) -> Iterator[Row]:
+    """Score the model by every suite and yield the rows that count something."""
+    for suite, settings in examination.suites.items():
+        for row in run.score((suite,), None, **settings).sections[suite].rows:
+            if row.proportion is not None:
+                yield {
+                    "suite": suite,
+                    "name": row.name,
+                    "measure": row.measure,
+                    "errors": row.proportion.errors,
+                    "n": row.proportion.n,
+                    "smallest_margin": row.smallest_margin and round(row.smallest_margin, 2),
+                }
+
+
+def _sample_rows(run: Run, examination: Examination) -> Iterator[Row]:
+    """Yield exact match on the examination's own samples of the test split."""
+    for sample in examination.samples:
+        generator = generators.generator(run.seed, "record", sample.name)
+        task, shapes = _draw_shapes(sample, run, generator)
+        problems = draw_from_split(task, shapes, "test", run.recipe.split, generator)
+        verdicts = exact_match(run.trained_model(), distinct(problems, sample.n))
+        yield {
+            "suite": "sample",
+            "name": sample.name,
+            "measure": "exact match",
+            "errors": verdicts.proportion.errors,
+            "n": verdicts.proportion.n,
+            "smallest_margin": round(float(verdicts.margins.min()), 2),
+        }
+
+
+def _draw_shapes(sample: Sample, run: Run, generator: torch.Generator) -> tuple[Task, Shapes]:
+    """Return the task that draws a sample, and shapes for a quarter more problems, some of them equal."""
+    trained_task, count = run.recipe.task, sample.n + sample.n // 4
+    if isinstance(sample, SortingSample):
+        (fewest, most), (shortest, longest) = sample.numbers, sample.digits
+        task = SortingConfig(
+            min_numbers=fewest, max_numbers=most, min_digits=shortest, max_digits=longest
+        ).build()
+        return task, task.draw_shapes(count, generator)
+    assert isinstance(trained_task, ArithmeticConfig)
+    digits = torch.tensor([sample.digits]).expand(count, 2)
+    task = replace(trained_task, sampling=sample.sampling).build()
+    return task, Shapes.of(digits, sample.operation)
+
+
+def _certificate(run: Run) -> dict[str, Any]:
+    certificate = run.prove()
+    margin = certificate.smallest_margin
+    return {
+        "certified": certificate.certified,
+        "reason": certificate.reason,
+        "neighbourhoods": certificate.neighbourhoods,
+        "wrong": certificate.wrong,
+        "smallest_margin": margin and round(margin, 2),
+        "seconds": round(certificate.seconds, 1),
+    }
