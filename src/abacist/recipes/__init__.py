@@ -1,4 +1,14 @@
-"""Named, complete training configurations, with what each costs and promises. Imports no torch."""
+"""Named, complete training configurations, each with its cost and its promise. Imports no torch.
+
+The docstring of a recipe states both in fixed words, which a test compares with the record in results/:
+
+    Cost: 13,676 parameters, about 18 seconds of training on one core.
+    Promise: certified in 10 of 10 seeds (results/add.json).
+
+The training time is the median of the processor seconds of all seeds, or of the seconds of the clock
+where the record has no others, in whole seconds up to 100 and in whole minutes above. `5 of 1,000 sums
+wrong` counts errors; with several seeds, `0, 2 and 0 of 1,000` has one number for each.
+"""
 
 import inspect
 from collections.abc import Callable
@@ -45,13 +55,16 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
 
 
 def find(name: str) -> Recipe:
-    """The recipe of that name; `ConfigurationError` with the nearest one otherwise."""
+    """Return the recipe with that name.
+
+    Raises `ConfigurationError`, which suggests the nearest name, if there is none.
+    """
     if name not in RECIPES:
         raise ConfigurationError(f"unknown recipe {name!r}: {nearest(name, RECIPES)}")
     return RECIPES[name]()
 
 
 def promise(name: str) -> tuple[str, str]:
-    """A recipe's first line and the rest of what it states: cost and promise."""
+    """Return the first line of a recipe's docstring, and the rest of it: cost, promise and reasons."""
     summary, _, rest = inspect.cleandoc(RECIPES[name].__doc__ or "").partition("\n\n")
     return summary, rest

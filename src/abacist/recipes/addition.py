@@ -14,7 +14,7 @@ from abacist.training.config import TrainingConfig
 def add() -> Recipe:
     """Adds numbers of every length, certified, after training on at most 10 digits.
 
-    Cost: 13,676 parameters, about 12 seconds of training on one core.
+    Cost: 13,676 parameters, about 18 seconds of training on one core.
     Promise: certified in 10 of 10 seeds (results/add.json).
     """
     return Recipe(
@@ -33,11 +33,11 @@ def add() -> Recipe:
 def add_tiny() -> Recipe:
     """The smallest transformer here that earns the certificate.
 
-    Cost: 338 parameters, about 2 minutes of training on one core.
+    Cost: 338 parameters, about 2 minutes (clock time) of training on one core.
     Promise: certified in 9 of 10 seeds (results/add-tiny.json).
 
-    Trained on at most 5 digits: a reach of two columns shows itself whole in sums of 4 digits,
-    and shorter lines make more steps a second.
+    Trained on at most 5 digits: a receptive field covers two columns, so every context occurs in sums of
+    4 digits, and shorter lines make more steps per second.
     """
     base = add()
     return replace(
@@ -67,11 +67,11 @@ def add_tiny() -> Recipe:
 def add_many() -> Recipe:
     """Adds two or more numbers, however many, each of every length, certified.
 
-    Cost: 13,756 parameters, about 35 seconds of training on one core.
+    Cost: 13,756 parameters, about 33 seconds of training on one core.
     Promise: certified in 5 of 5 seeds (results/add-many.json).
 
-    Trained on 2 to 10 numbers of at most 5 digits, written as one addition after the other. A
-    line has fifty tokens to predict, so a few lines make a batch.
+    Trained on 2 to 10 numbers of at most 5 digits, written as one addition after the other. A line
+    has about fifty tokens to predict, so a batch needs only a few lines.
     """
     base = add()
     return replace(
@@ -86,13 +86,14 @@ def add_many() -> Recipe:
 
 
 def subtract() -> Recipe:
-    """Subtracts numbers of every length, also where the result is below 0, certified.
+    """Subtracts numbers of every length, including differences below 0, certified.
 
-    Cost: 13,692 parameters, about 35 seconds of training on one core.
+    Cost: 13,692 parameters, about 3 minutes (clock time) of training on one core.
     Promise: certified in 4 of 4 seeds (results/subtract.json).
 
-    A result below 0 is written as its ten's complement: the first digit of `-22` depends on which
-    number is larger, and so on digits arbitrarily far away; that of `78-` on nothing but its column.
+    A result below 0 is written as its ten's complement. The first digit of `-22` depends on which
+    number is larger, and so on digits arbitrarily far away; the first digit of the complement `78-`
+    depends only on its own column.
     """
     base = add()
     return replace(

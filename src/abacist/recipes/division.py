@@ -12,12 +12,12 @@ from abacist.training.config import TrainingConfig
 def divide() -> Recipe:
     """Divides numbers of every length and takes remainders, certified, after training on at most 6 digits.
 
-    Cost: 47,760 parameters, about 7 minutes of training on one core.
-    Promise: certified in 2 of 2 seeds (results/divide.json): none of the 269,796 contents of a reach is wrong.
+    Cost: 47,760 parameters, about 6 minutes of training on one core.
+    Promise: certified in 2 of 2 seeds, with all 269,796 neighbourhoods right (results/divide.json).
 
-    Each token is a function of the at most six that its one layer sees
-    (formats/non_restoring_division.py). Lines of `//` and `%` are alike but for the operator. Numbers of
-    6 digits show more different contents than those of 4, for as many tokens.
+    Each token is a function of the tokens, at most six, that the single layer sees
+    (formats/non_restoring_division.py). Lines of `//` and `%` differ only in the operator. Numbers of
+    6 digits contain more different contexts than numbers of 4 digits, for the same number of tokens.
     """
     return _worked_row_by_row("divide", ("//", "%"))
 
@@ -25,10 +25,10 @@ def divide() -> Recipe:
 def modulo() -> Recipe:
     """Takes remainders of numbers of every length, certified, after training on at most 6 digits.
 
-    Cost: 47,632 parameters, about 7 minutes of training on one core.
-    Promise: certified in one seed of one (results/modulo.json): none of the 262,910 contents of a reach is wrong.
+    Cost: 47,632 parameters, about 6 minutes of training on one core.
+    Promise: certified in 1 of 1 seed, with all 262,910 neighbourhoods right (results/modulo.json).
 
-    The work is that of a division: what is left over at its end is the answer.
+    The scratch work is that of a division; the remainder at its end is the answer.
     """
     return _worked_row_by_row("modulo", ("%",))
 

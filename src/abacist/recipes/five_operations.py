@@ -1,4 +1,4 @@
-"""Five operations in one small model, each worked on paper."""
+"""A recipe for five operations in one small model, each with its scratch work."""
 
 from abacist.data.config import SplitConfig
 from abacist.formats.config import FORMATS
@@ -13,16 +13,16 @@ def five_operations() -> Recipe:
     """Adds, subtracts, multiplies, divides and takes remainders of numbers up to 999.
 
     Cost: 75,992 parameters, about 17 minutes of training on one core.
-    Promise: of all 4,998,000 problems 65 wrong (one seed, results/five-operations.json): 52 products and
-    13 remainders, no sum, no difference and no quotient.
+    Promise: 65 of 4,998,000 problems wrong in one seed (results/five-operations.json), which are all
+    problems there are: 52 of 1,000,000 products, 13 of 999,000 remainders, and no other.
 
-    A published notebook trains 10,650,624 parameters on these 4,998,000 problems with the carries
-    of each written out; remainders are what such a model never quite learns. Here the work is
-    written so that each token follows from a few near ones (formats/worked.py). What is left of a
-    dividend stands two rows above the row that goes on with it, and one layer learns everything
-    but that; two learn it too. Heads that begin alike take long to share the work, so their
-    biases begin far apart. Products are learned last, and of them the rarest carries: so they weigh most,
-    and half of all problems are rich in nines.
+    A published notebook trains 10,650,624 parameters on these problems with the carries written out;
+    such a model never quite learns remainders. Here the scratch work is written so that each token
+    follows from a few tokens nearby (formats/worked.py). The remainder of a partial dividend stands two
+    rows above the row that uses it. One layer learns everything but that; two layers learn it too.
+    Heads that start alike take long to divide the work, so their biases start far apart. Products are
+    learned last, and rare carries last among them, so products have the largest weight and half of all
+    problems are rich in nines.
     """
 
     def near(coordinate: CoordinateName, window: tuple[int, int]) -> PositionScheme:

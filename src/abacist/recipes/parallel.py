@@ -1,4 +1,4 @@
-"""Sums whose digits are all written at once, by an encoder."""
+"""A recipe for an encoder that writes all digits of a sum at once."""
 
 from abacist.data.config import SplitConfig
 from abacist.formats.config import FORMATS
@@ -10,25 +10,27 @@ from abacist.training.config import TrainingConfig
 
 
 def parallel() -> Recipe:
-    """Adds numbers of up to 20 digits in one pass, all digits of the answer at once.
+    """Adds numbers of up to 20 digits in one pass that writes all digits of the answer at once.
 
     Cost: 102,536 parameters, about 4 minutes of training on one core.
-    Promise: of 10,000 test problems of up to 20 digits 0, 8 and 5 wrong (three seeds, results/parallel.json), of 10,000
-    of 20 by 20 digits 0, 2 and 0, of 30 by 30 0, 0 and 1; single-digit sums all right, a + b always like b + a.
+    Promise: 0, 8 and 5 of 10,000 test problems of up to 20 digits wrong in 3 seeds (results/parallel.json);
+    0, 2 and 0 of 10,000 sums of 20 + 20 digits, 0, 0 and 1 of 10,000 sums of 30 + 30 digits, and 0 of 100
+    single-digit sums. a + b is always answered like b + a.
 
-    A published notebook's encoder of 104,206 parameters reaches 79 % of all tokens, and about one
-    sum in five, of up to 20 digits. What is hard is the carry: in one pass a digit must know whether
-    some column far below carries, and all columns between pass it on. Here a slot first gathers its
-    column; then it looks for the nearest column below that does not add up to 9, which decides.
-    Attention that falls with the distance in places makes "nearest" easy to say, and problems in which
-    many columns add up to 9, with and without a carry below them, make it worth learning. Nothing tells
-    the two operands apart, so that a + b and b + a are the same to it.
+    A published notebook's encoder of 104,206 parameters gets 79 % of all tokens right, and about one
+    sum in five, for sums of up to 20 digits. The difficulty is the carry: in a single pass, a digit has
+    to depend on a carry that may start many columns below and pass through all columns between. Here,
+    an answer token first gathers its column. It then looks for the nearest column below that does not
+    add up to 9, because that column decides the carry. Attention that falls with the distance in places
+    makes the nearest column easy to find. Problems in which many columns add up to 9, with and without a
+    carry below them, make it worth learning. The two operands look the same to the model, so that it
+    treats a + b and b + a alike.
     """
     return Recipe(
         name="parallel",
         task=ArithmeticConfig(max_digits=20, sampling="propagate"),
         format=FORMATS["parallel"],
-        # Where all columns add up to 9 there are few problems; each split needs some of them.
+        # There are few problems in which all columns add up to 9, and each split needs some of them.
         split=SplitConfig(validation_fraction=0.2, test_fraction=0.2, exempt_digits=1),
         model=ModelConfig(
             direction="both",

@@ -13,12 +13,13 @@ def sort() -> Recipe:
     """Sorts up to 52 numbers of every length, certified, after training on numbers of at most 3 digits.
 
     Cost: 15,032 parameters, about 5 minutes of training on one core.
-    Promise: certified in 3 of 3 seeds (results/sort.json): none of the 3,599 contents of a reach is wrong.
+    Promise: certified in 3 of 3 seeds, with all 3,599 neighbourhoods right (results/sort.json).
 
-    Each token is a function of itself and of the one that it points to (formats/insertion_sort.py), so
-    length is no obstacle. What is rare is the last label behind another, for which the last of 52 numbers
-    must be the largest: so half of the problems have many equal numbers, and the second stage has 52
-    in all, most of them while the rate is falling.
+    Each token is a function of itself and of the token that it points to (formats/insertion_sort.py), so
+    the length of the numbers does not matter. The rarest case is the last label standing directly after
+    another one, for which the last of 52 numbers must be the largest. Therefore half of the problems
+    have many equal numbers, and all problems of the second stage of the curriculum, during most of
+    which the learning rate falls, have 52 numbers.
     """
     return Recipe(
         name="sort",

@@ -1,4 +1,4 @@
-"""Sums of four-digit numbers written with spaces, trained in one spacing and asked in all others."""
+"""A recipe for sums of four-digit numbers with spaces, trained in one spacing and tested in all."""
 
 from abacist.data.config import SplitConfig
 from abacist.formats.config import PlainFormatConfig
@@ -10,17 +10,17 @@ from abacist.training.config import TrainingConfig
 
 
 def spaced() -> Recipe:
-    """Adds four-digit numbers however they are spaced, trained on `1234 + 5678 =` alone.
+    """Adds four-digit numbers in any spacing, trained on `1234 + 5678 =` alone.
 
     Cost: 13,740 parameters, about 15 seconds of training on one core.
-    Promise: no error among 10,000 test problems in the trained spacing, in `1 234 + 5 678=`, in none
-    and with spaces at random, in 3 of 3 seeds (results/spaced.json).
+    Promise: 0 of 10,000 test problems wrong in each of 3 seeds (results/spaced.json), in the trained spacing,
+    in `1 234 + 5 678=`, without spaces, and with spaces at random.
 
     A published notebook trains a GPT-2 of 926,080 parameters on the same problems in the same
-    spacing: nearly all are right, and none in `1 234 + 5 678=`, since a space moves every digit
-    behind it to another position. Here a token is told its place in its number and sees its own
-    column and the next, and a space stands in no column: it is not seen. The answer is written
-    least significant digit first.
+    spacing. Nearly all of its answers are right, but none in `1 234 + 5 678=`, because a space moves all
+    later digits to other positions. Here, the model knows the place of each digit in its number and
+    attends to its own column and the next. A space belongs to no column and is not attended to. The
+    answer is written least significant digit first.
     """
     return Recipe(
         name="spaced",

@@ -1,4 +1,4 @@
-"""All sums of three-digit numbers, with a small model: what a book chapter on grokking does in 9,800 steps."""
+"""A recipe for all sums of three-digit numbers, which a book chapter on grokking learns in 9,800 steps."""
 
 from abacist.data.config import SplitConfig
 from abacist.formats.config import PlainFormatConfig
@@ -12,13 +12,13 @@ from abacist.training.config import TrainingConfig
 def three_digit() -> Recipe:
     """Adds numbers up to 999 with as many parameters as a published model, in seconds.
 
-    Cost: 17,760 parameters, about 12 seconds of training on one core.
-    Promise: all 1,000,000 sums right in 5 of 5 seeds (results/three-digit.json).
+    Cost: 17,760 parameters, about 16 seconds of training on one core.
+    Promise: 0 of 1,000,000 sums wrong in each of 5 seeds (results/three-digit.json), which are all there are.
 
-    The published model (two layers, positions by index, 50,000 examples again and again, loss on
-    all tokens) sits on a plateau for thousands of steps before it finds how digits line up. Here
-    every digit's place is told, a token sees its own column and the next, and chains of carries
-    are drawn as often as none: nothing is left to be found but the addition of two digits.
+    The published model (two layers, positions by index, 50,000 examples seen repeatedly, loss on all
+    tokens) stays on a plateau for thousands of steps before it finds out how the digits line up. Here,
+    the model knows the place of each digit, a token attends to its own column and the next, and long
+    chains of carries are drawn as often as short ones. Only the addition of two digits is left to learn.
     """
     return Recipe(
         name="three-digit",
