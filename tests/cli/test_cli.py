@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -98,11 +99,11 @@ def test_solve_fails_when_an_answer_is_wrong(run, untrained):
     assert "✗ expected 46" in run("solve", str(untrained.path), "12+34")[1]
 
 
-def test_solve_takes_a_number_of_ten_thousand_digits(run, certified):
-    digits = "9" * 10_000
+def test_solve_takes_numbers_beyond_the_4300_digits_that_python_converts(run, certified):
+    digits = "9" * 4_400
     code, out, _ = run("solve", str(certified.path), f"{digits}+1")
     assert code == 0
-    assert out == f"{digits}+1=1{'0' * 10_000} ✓\n"
+    assert out == f"{digits}+1=1{'0' * len(digits)} ✓\n"
 
 
 @pytest.mark.parametrize(
@@ -173,17 +174,14 @@ def test_score_prints_json_with_n_and_interval(run, untrained):
     assert len(first["interval"]) == 2
 
 
-def test_score_goes_as_far_as_asked(run, certified):
-    code, out, _ = run(
-        "score", str(certified.path), "--json", "--num-problems", "2", "--longest", "100000"
-    )
-    rows = {
-        row["name"]: row["proportion"] for row in json.loads(out)["sections"]["lengths"]["rows"]
-    }
+@pytest.mark.parametrize("longest", [20, 100])
+def test_score_goes_as_far_as_asked(run, untrained, longest):
+    options = ("--json", "--num-problems", "1", "--longest", str(longest))
+    code, out, _ = run("score", str(untrained.path), *options)
+    rows = json.loads(out)["sections"]["lengths"]["rows"]
     assert code == 0
-    assert rows["100,000 digits"]["value"] == 1
-    short = json.loads(run("score", str(certified.path), "--json", "--longest", "20")[1])
-    assert max(row["digits"] for row in short["sections"]["lengths"]["rows"]) == 20
+    assert max(row["digits"] for row in rows) == longest
+    assert f"{longest} digits" in [row["name"] for row in rows]
 
 
 def test_score_draws_a_picture(run, untrained):
@@ -378,7 +376,7 @@ def test_a_flipped_byte_names_the_file(run, untrained):
 
 def test_a_closed_pipe_is_no_error(certified):
     command = f"{sys.executable} -m abacist.cli solve {certified.path} | head -n 1"
-    problems = "\n".join(f"{i}+1" for i in range(20_000))
+    problems = "\n".join(f"{i}+1" for i in range(10_000))
     result = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], input=problems, capture_output=True, text=True
     )
@@ -388,13 +386,13 @@ def test_a_closed_pipe_is_no_error(certified):
     assert result.returncode == 0
 
 
-def test_no_color_is_respected(certified):
-    result = subprocess.run(
-        [sys.executable, "-m", "abacist.cli", "prove", str(certified.path)],
-        capture_output=True,
-        env={"NO_COLOR": "1", "FORCE_COLOR": "1", "PATH": "/usr/bin:/bin"},
-    )
-    assert b"\x1b[3" not in result.stdout
+def test_no_color_is_respected(run, untrained, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    arguments = ("score", str(untrained.path), "--num-problems", "1", "--longest", "10")
+    coloured = re.compile(r"\x1b\[(\d+;)*3\d")
+    assert coloured.search(run(*arguments)[1])
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not coloured.search(run(*arguments)[1])
 
 
 def test_a_disk_that_is_full_is_one_line():
