@@ -1,11 +1,11 @@
-"""How fast problems are drawn, solved, written and annotated, beside Python strings.
+"""How fast problems are drawn, solved, written and annotated, compared with Python strings.
 
     python benchmarks/data.py [--out results/data.json]
 
-One thread. For each task the same work is done by a plain Python loop: draw integers, calculate,
-format the line, look its characters up, and list their places. Both are repeated in turn and the
-median of each is taken, so that both meet the same machine. Ends with all 4,998,000 lines of five
-operations on 0 … 999, and the overlap of splits in ten million draws.
+Everything runs on one thread. For each task, a plain Python loop does the same work: it draws integers,
+calculates, formats the line, looks its characters up, and lists their places. Both are repeated in
+turn, so that they meet the same load, and their medians are compared. At the end, all 4,998,000
+lines of five operations on 0 … 999 are written, and the overlap of splits in ten million draws is counted.
 """
 
 import argparse
@@ -33,7 +33,7 @@ PYTHON_PROBLEMS = 500
 
 
 def addition_line(chance: random.Random) -> tuple[str, list[int]]:
-    """`<start>` a `+` b `=` answer `<end>` in one character each, reversed, and places."""
+    """Return `<start>` a `+` b `=` answer `<end>`, reversed, in one character per token, and its places."""
     a, b = chance.randrange(10**9, 10**10), chance.randrange(10**9, 10**10)
     parts = [str(n)[::-1] for n in (a, b, a + b)]
     places = [-2, *range(1, 11), -1, *range(1, 11), 0, *range(1, len(parts[2]) + 2)]
@@ -41,7 +41,7 @@ def addition_line(chance: random.Random) -> tuple[str, list[int]]:
 
 
 def multiplication_line(chance: random.Random) -> tuple[str, list[int]]:
-    """The same for a product."""
+    """Return the line of a product and its places."""
     a, b = chance.randrange(10**9, 10**10), chance.randrange(10**9, 10**10)
     parts = [str(n)[::-1] for n in (a, b, a * b)]
     places = [-2, *range(1, 11), -1, *range(1, 11), 0, *range(1, len(parts[2]) + 2)]
@@ -49,7 +49,7 @@ def multiplication_line(chance: random.Random) -> tuple[str, list[int]]:
 
 
 def division_line(chance: random.Random) -> tuple[str, list[int]]:
-    """A long division with its subtractions."""
+    """Return the line of a long division with its subtractions, and its places."""
     a, b = chance.randrange(10**19, 10**20), chance.randrange(10**9, 10**10)
     rows: list[str] = []
     left, digits = a // 10**11, str(a)[9:]
@@ -66,7 +66,7 @@ def division_line(chance: random.Random) -> tuple[str, list[int]]:
 
 
 def sorting_line(chance: random.Random) -> tuple[str, list[int]]:
-    """Ten labelled numbers and their order."""
+    """Return the line of ten labelled numbers and their order, and its places."""
     numbers = [chance.randrange(10**9, 10**10) for _ in range(10)]
     labels = string.ascii_lowercase[:10]
     order = "".join(label for _, label in sorted(zip(numbers, labels, strict=True)))
@@ -90,7 +90,7 @@ CONTENDERS: dict[str, tuple[TaskConfig, str, int, Callable[[random.Random], tupl
         SortingConfig(min_numbers=10, min_digits=10), "labels", 8_192, sorting_line, 3e5,
     ),
 }  # fmt: skip
-"""Task, format, problems at once, the same in Python, and problems a second to reach."""
+"""Task, format, problems per batch, the same work in Python, and the target in problems per second."""
 
 
 def main() -> None:
@@ -151,7 +151,7 @@ def _compare(name: str) -> dict[str, object]:
 
 
 def _all_lines() -> dict[str, object]:
-    """Every problem of five operations on 0 … 999, as annotated lines with carry traces."""
+    """Write every problem of five operations on 0 … 999 as an annotated line with carry traces."""
     config = TASKS["five-operations"]
     task, format = config.build(), FORMATS["carry-trace"].build(config)
     space = task.space()

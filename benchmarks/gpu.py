@@ -1,9 +1,10 @@
-"""Model FLOP utilisation on a GPU: what share of its peak the training step's products make use of.
+"""Model FLOP utilisation on a GPU: the training step's products as a share of the GPU's peak.
 
     python benchmarks/gpu.py [--recipe looped-abacus-1x16] [--batch-size 1024] [--out results/gpu.json]
 
-Counts the multiply-adds that the model's formula says (`abacist model RECIPE`), forward once and
-backward twice, against the peak of the GPU's matrix units in bfloat16. Needs a GPU.
+The multiply-adds are counted by the model's formula (`abacist model RECIPE`), once for the forward pass
+and twice for the backward pass, and compared with the peak of the GPU's matrix units in bfloat16.
+Needs a GPU.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from abacist.training.optimizer import Optimizer
 from abacist.training.step import training_step
 
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40": 181e12, "A10": 125e12}
-"""Dense bfloat16 products, floating-point operations a second, from the makers' data sheets."""
+"""Peak of dense bfloat16 products in floating-point operations per second, from the makers' data sheets."""
 
 
 def main() -> None:
@@ -35,11 +36,11 @@ def main() -> None:
     parser.add_argument("--out", help="write the record here, as JSON")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
-        raise SystemExit("there is no GPU here that torch finds")
+        raise SystemExit("torch finds no GPU on this machine")
     device, name = torch.device("cuda"), torch.cuda.get_device_name()
     peak = next((peak for part, peak in PEAKS.items() if part in name), None)
     recipe = recipes.find(arguments.recipe)
-    # One pass a step: a progressive loss makes a second one of random depth.
+    # A progressive loss would add a second pass of random depth to each step.
     config = replace(
         recipe.training,
         batch_size=arguments.batch_size,
@@ -49,7 +50,7 @@ def main() -> None:
     model = build_model(recipe).to(device).train()
     task, format = build_problems(recipe)
     stream = TrainingStream(task, format, recipe.split, arguments.batch_size, 0, device=device)
-    optimizer, seconds, rates = Optimizer(model, config), [], []
+    optimizer, seconds, speeds = Optimizer(model, config), [], []
     for step in range(arguments.steps):
         lines = stream.batch(step)
         torch.cuda.synchronize()
@@ -60,9 +61,9 @@ def main() -> None:
         tokens, predicting = lines.ids.shape[1] - 1, int(lines.target[0].sum())
         parts = components(recipe.model, len(format.vocabulary), tokens, predicting)
         operations = 6 * arguments.batch_size * sum(part.multiply_adds for part in parts)
-        rates.append(operations / seconds[-1])
-        print(f"step {step}: {tokens} tokens, {seconds[-1]:.3f} s, {rates[-1] / 1e12:.0f} TFLOP/s")
-    warm = rates[arguments.steps // 2 :]
+        speeds.append(operations / seconds[-1])
+        print(f"step {step}: {tokens} tokens, {seconds[-1]:.3f} s, {speeds[-1] / 1e12:.0f} TFLOP/s")
+    warm = speeds[arguments.steps // 2 :]
     record = {
         "recipe": recipe.name,
         "batch_size": arguments.batch_size,

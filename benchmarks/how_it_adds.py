@@ -1,12 +1,12 @@
-"""What the lenses find in the default recipe, for docs/how-it-adds.md.
+"""The measurements, tables and pictures of docs/how-it-adds.md.
 
     python benchmarks/how_it_adds.py
-    python benchmarks/how_it_adds.py --document      only draws, and makes the tables, from the records
+    python benchmarks/how_it_adds.py --document      only tables and pictures, from the records
 
-Trains two seeds of the recipe, and three with learned absolute places instead, on one thread each,
-and writes `results/how-it-adds*.json` and `docs/how-it-adds*.png`, some minutes in all. Means
-are over test problems; patching is over one partner for each, which differs in one digit and one
-carry. The reach of a digit is looked for again in sums of other lengths, at other places.
+The first command trains two seeds of the default recipe, and three with learned absolute places, on
+one thread each. It takes some minutes and writes `results/how-it-adds*.json` and `docs/how-it-adds*.png`.
+Means are over test problems. Patching uses one partner per problem, which differs in one digit and
+one carry. The neighbourhood of one digit is also placed into sums of other lengths, at other places.
 """
 
 import argparse
@@ -45,7 +45,7 @@ OTHER_SEED = ROOT / "results" / "how-it-adds-seed-1.json"
 LEARNED_RECORD = ROOT / "results" / "how-it-adds-learned.json"
 
 SUM = (58_274_691, 4_360_728)
-"""The sum whose reach is drawn: while its fourth digit is written, a carry comes from below."""
+"""The sum whose receptive field is drawn. Its fourth digit receives a carry."""
 PLACE = 4
 LEARNED: dict[str, object] = {
     "model.positions": "abacus",
@@ -53,17 +53,17 @@ LEARNED: dict[str, object] = {
     "model.positions.0.max_offset": 0,
     "training.num_steps": 4_000,
 }
-"""A vector for each place, added to the input: the default recipe told places, not differences.
+"""Settings for one learned vector per place, added to the input, instead of differences of places.
 
-It takes longer to learn: after the recipe's 1,500 steps two thirds of sums of 10 digits are right.
+Such a model learns more slowly: after the recipe's 1,500 steps two thirds of sums of 10 digits are right.
 """
 LEARNED_SEEDS = (0, 1, 2)
 TRAINED, BEYOND = 10, 12
-"""Digits of the longest training operands, and of the sums that are looked at."""
+"""Number of digits of the longest training operands, and of the sums that are measured."""
 
 
 def errors(inspected: InspectedProblem) -> list[dict[str, Any]]:
-    """With each part set to its mean: wrong digits, and how many of them are off by one."""
+    """Count the wrong digits with each component set to its mean, and those that are off by one."""
     trained_model, problems = inspected.trained_model, inspected.sample
     rows = []
     for switch in switches(trained_model, problems):
@@ -73,11 +73,11 @@ def errors(inspected: InspectedProblem) -> list[dict[str, Any]]:
                 trained_model.model, lines.tokens.ids, lines.coordinates, switch.mean(lines)
             )
             is_digit = lines.predicts & (lines.labels < 10)
-            told, right = logits.cpu().argmax(dim=-1)[is_digit], lines.labels[is_digit]
-            difference = (told - right) % 10
+            written, right = logits.cpu().argmax(dim=-1)[is_digit], lines.labels[is_digit]
+            difference = (written - right) % 10
             digits += len(right)
-            wrong += int((told != right).sum())
-            off_by_one += int(((told < 10) & ((difference == 1) | (difference == 9))).sum())
+            wrong += int((written != right).sum())
+            off_by_one += int(((written < 10) & ((difference == 1) | (difference == 9))).sum())
         rows.append(
             {
                 "component": switch.component,
@@ -89,25 +89,27 @@ def errors(inspected: InspectedProblem) -> list[dict[str, Any]]:
 
 
 def effects(inspected: InspectedProblem, num_problems: int) -> list[dict[str, Any]]:
-    """Mean effect of single activations on the digit that receives the carry."""
-    found: dict[str, list[float]] = {}
+    """Measure the mean effect of patching single activations on the digit that receives the carry."""
+    effects_of: dict[str, list[float]] = {}
     for row in range(len(inspected.sample)):
         try:
-            seen = patching(replace(inspected, problem=inspected.sample[row : row + 1]))
+            patched = patching(replace(inspected, problem=inspected.sample[row : row + 1]))
         except ProblemError:
-            # No single digit of it changes one carry, as in 99+1.
+            # Changing a single digit changes no carry, or several, as in 99+1.
             continue
-        effect = dict(zip(seen.components, seen.effect.values.tolist(), strict=True))
+        effect = dict(zip(patched.components, patched.effect.values.tolist(), strict=True))
         operand, written = (
             token
-            for token, pair in enumerate(zip(seen.tokens, seen.partner_tokens, strict=True))
-            if pair[0] != pair[1] and token <= seen.predicting
+            for token, pair in enumerate(zip(patched.tokens, patched.partner_tokens, strict=True))
+            if pair[0] != pair[1] and token <= patched.predicting
         )
-        found.setdefault("the operand digit that differs", []).append(effect["embedding"][operand])
-        found.setdefault("the digit written below it", []).append(effect["embedding"][written])
-        for name in seen.components[1:-1]:
-            found.setdefault(name, []).append(effect[name][seen.predicting])
-        if len(found["MLP"]) == num_problems:
+        effects_of.setdefault("the operand digit that differs", []).append(
+            effect["embedding"][operand]
+        )
+        effects_of.setdefault("the digit written below it", []).append(effect["embedding"][written])
+        for name in patched.components[1:-1]:
+            effects_of.setdefault(name, []).append(effect[name][patched.predicting])
+        if len(effects_of["MLP"]) == num_problems:
             break
     return [
         {
@@ -116,12 +118,12 @@ def effects(inspected: InspectedProblem, num_problems: int) -> list[dict[str, An
             "mean": float(torch.tensor(values).mean()),
             "more than half": Proportion(sum(v > 0.5 for v in values), len(values)).to_json(),
         }
-        for name, values in found.items()
+        for name, values in effects_of.items()
     ]
 
 
-def reached(run: Run, a: int, b: int, place: int) -> dict[str, Any]:
-    """Which tokens of a line can influence the digit at a place, found from the model's masks."""
+def located_field(run: Run, a: int, b: int, place: int) -> dict[str, Any]:
+    """Find the tokens that can influence the digit at a place, from the model's attention masks."""
     inspected = run.look(f"{a}+{b}")
     lines = inspected.lines
     query = int((lines.predicts & (lines.predicted_place == place))[0].nonzero())
@@ -136,9 +138,9 @@ def reached(run: Run, a: int, b: int, place: int) -> dict[str, Any]:
 
 
 def same_neighbourhood(chance: random.Random, place: int, num_digits: int) -> tuple[int, int]:
-    """Another sum in which the same digits stand at `place` as at `PLACE` in `SUM`, and just below.
+    """Return another sum with the digits of `SUM` at `PLACE` and one place below, moved to `place`.
 
-    All other digits are drawn anew, but so that the digit written just below is the same as well.
+    All other digits are random, except that the digit of the answer one place below is the same, too.
     """
     unit = 10 ** (PLACE - 2)
     middles = [number // unit % 100 for number in SUM]
@@ -158,7 +160,7 @@ def same_neighbourhood(chance: random.Random, place: int, num_digits: int) -> tu
 
 
 def elsewhere(run: Run, num_sums: int) -> dict[str, Any]:
-    """The logits of one reach in many sums, in float64: by how much do they differ?"""
+    """Measure, in float64, how far the logits of one neighbourhood differ between many sums."""
     chance = random.Random(0)
     sums = []
     for _ in range(num_sums):
@@ -168,14 +170,16 @@ def elsewhere(run: Run, num_sums: int) -> dict[str, Any]:
     exact = replace(trained_model, model=copy.deepcopy(run.model).double())
 
     def logits_of(expressions: list[str], places: list[int]) -> torch.Tensor:
-        found = torch.zeros(len(places), len(trained_model.format.vocabulary), dtype=torch.float64)
+        all_logits = torch.zeros(
+            len(places), len(trained_model.format.vocabulary), dtype=torch.float64
+        )
         for rows, lines in batches(exact, trained_model.task.parse(expressions)):
             logits, _ = run_with_cache(
                 exact.model, lines.tokens.ids, lines.coordinates, keep=lambda name: False
             )
-            wanted = torch.tensor(places)[rows].unsqueeze(1)
-            found[rows] = logits[lines.predicts & (lines.predicted_place == wanted)]
-        return found
+            place = torch.tensor(places)[rows].unsqueeze(1)
+            all_logits[rows] = logits[lines.predicts & (lines.predicted_place == place)]
+        return all_logits
 
     own = logits_of([f"{SUM[0]}+{SUM[1]}"], [PLACE])
     others = logits_of([f"{a}+{b}" for _, (a, b) in sums], [place for place, _ in sums])
@@ -187,9 +191,9 @@ def elsewhere(run: Run, num_sums: int) -> dict[str, Any]:
 
 
 def measure(run: Run) -> dict[str, Any]:
-    """All that is told of one seed of the recipe."""
+    """Make all measurements of one seed of the recipe."""
     inspected = run.look("458+67", num_problems=1_000)
-    seen = {
+    lenses = {
         "place-attention": place_attention(inspected).to_json(),
         "ablation": ablation(inspected).to_json(),
         "carry-probe": carry_probe(inspected).to_json(),
@@ -198,10 +202,10 @@ def measure(run: Run) -> dict[str, Any]:
     return {
         "recipe": run.recipe.name,
         "seed": run.seed,
-        **seen,
+        **lenses,
         "errors": errors(inspected),
         "patching": effects(inspected, 200),
-        "reach": [reached(run, *SUM, PLACE), reached(run, *far, 17)],
+        "reach": [located_field(run, *SUM, PLACE), located_field(run, *far, 17)],
         "elsewhere": elsewhere(run, 1_000),
         "certificate": run.prove().to_json(),
         "columns": columns(run, 500),
@@ -212,26 +216,30 @@ def measure(run: Run) -> dict[str, Any]:
 
 
 def long_sums(count: int, num_digits: int, chance: random.Random) -> list[tuple[int, int]]:
-    """Sums of two numbers of so many digits that have as many, and nothing carried from the tens."""
+    """Draw sums of two numbers of `num_digits` digits that do not carry at two places.
+
+    Nothing is carried from the highest column, nor from the two lowest ones.
+    """
     low, high = 10 ** (num_digits - 1), 10**num_digits
-    found: list[tuple[int, int]] = []
-    while len(found) < count:
+    sums: list[tuple[int, int]] = []
+    while len(sums) < count:
         a, b = (chance.randrange(low, high) for _ in range(2))
         if a + b < high and a % 100 + b % 100 < 100:
-            found.append((a, b))
-    return found
+            sums.append((a, b))
+    return sums
 
 
 def columns(run: Run, count: int) -> dict[str, Any]:
-    """Mean attention by head and by place written, in sums longer than those of training.
+    """Measure mean attention by head and by place of the written digit, in sums longer than in training.
 
-    `next` is on the two digits to be added, `own` on the column below and the digit written there.
+    `next` is attention to the two digits to be added, `own` attention to the column below and to
+    the digit of the answer in it.
     """
     trained_model = run.look(run.task.example).trained_model
     lines = write_sums(run, long_sums(count, BEYOND, random.Random(0)))
     _, cache = run_with_cache(trained_model.model, lines.tokens.ids, lines.coordinates)
     pattern, places = cache["pattern", 0].double(), range(2, BEYOND + 1)
-    found: dict[str, list[list[float]]] = {"next": [], "own": []}
+    attention: dict[str, list[list[float]]] = {"next": [], "own": []}
     for head in range(pattern.shape[1]):
         shares: dict[str, list[float]] = {"next": [], "own": []}
         for place in places:
@@ -240,8 +248,8 @@ def columns(run: Run, count: int) -> dict[str, Any]:
             for name, column in (("next", place), ("own", place - 1)):
                 shares[name].append(float((rows * (lines.tokens.place == column)).sum() / count))
         for name, line in shares.items():
-            found[name].append(line)
-    return {"n": count, "places": list(places), **found}
+            attention[name].append(line)
+    return {"n": count, "places": list(places), **attention}
 
 
 def write_sums(run: Run, sums: list[tuple[int, int]]) -> Lines:
@@ -250,12 +258,12 @@ def write_sums(run: Run, sums: list[tuple[int, int]]) -> Lines:
 
 
 def transplants(run: Run, count: int) -> list[dict[str, Any]]:
-    """Digits beyond the trained places, with activations of the same digits two columns lower.
+    """Count right digits beyond the trained places with activations from two columns lower patched in.
 
-    The two lowest columns, which carry nothing, are left off the sum; then its last digits are
-    written at places that were trained. What the model did there is put into the longer sum, at the
-    tokens from which those digits are read off: where one head or all of them look, what they bring
-    from there, or the token's own embedding, as the MLP is given it.
+    Without its two lowest columns, which carry nothing, a sum has the same last digits at places that
+    were trained. Activations of that shorter sum are patched into the longer one, at the tokens that
+    predict those digits: the attention pattern of all heads, the output of one head or of all, or the
+    token's own embedding as the MLP receives it.
     """
     shift, sums = BEYOND - TRAINED, long_sums(count, BEYOND, random.Random(1))
     own = write_sums(run, sums)
@@ -263,13 +271,13 @@ def transplants(run: Run, count: int) -> list[dict[str, Any]]:
     _, before = run_with_cache(run.model, own.tokens.ids, own.coordinates)
     _, there = run_with_cache(run.model, lower.tokens.ids, lower.coordinates)
     places = range(TRAINED + 1, BEYOND + 1)
-    at = [_query(own, place) for place in places]
-    taken = [_query(lower, place - shift) for place in places]
+    targets = [_query(own, place) for place in places]
+    sources = [_query(lower, place - shift) for place in places]
     keys = _keys(own, lower, shift)
 
     def look(pattern: torch.Tensor, head: int) -> torch.Tensor:
         changed = pattern.clone()
-        for query, source in zip(at, taken, strict=True):
+        for query, source in zip(targets, sources, strict=True):
             changed[:, head, query] = 0.0
             changed[:, head, query, keys] = there["pattern", 0][:, head, source]
         return changed
@@ -277,7 +285,7 @@ def transplants(run: Run, count: int) -> list[dict[str, Any]]:
     def bring(heads: list[int]) -> Hook:
         def hook(z: torch.Tensor) -> torch.Tensor:
             changed = z.clone()
-            for query, source in zip(at, taken, strict=True):
+            for query, source in zip(targets, sources, strict=True):
                 changed[:, query, heads] = there["z", 0][:, source][:, heads]
             return changed
 
@@ -285,7 +293,9 @@ def transplants(run: Run, count: int) -> list[dict[str, Any]]:
 
     def embed(middle: torch.Tensor) -> torch.Tensor:
         changed = middle.clone()
-        changed[:, at] += there["resid_pre", 0][:, taken] - before["resid_pre", 0][:, at]
+        changed[:, targets] += (
+            there["resid_pre", 0][:, sources] - before["resid_pre", 0][:, targets]
+        )
         return changed
 
     heads = list(range(run.model.config.num_heads))
@@ -297,16 +307,16 @@ def transplants(run: Run, count: int) -> list[dict[str, Any]]:
         "what all heads bring": {z: bring(heads)},
         "the token's own embedding": {name_of("resid_mid", 0): embed},
     }
-    labels, rows = own.labels[:, at], []
+    labels, rows = own.labels[:, targets], []
     for name, hooks in cases.items():
         logits, _ = run_with_cache(run.model, own.tokens.ids, own.coordinates, hooks)
-        right = int((logits[:, at].argmax(dim=-1) == labels).sum())
+        right = int((logits[:, targets].argmax(dim=-1) == labels).sum())
         rows.append({"patched": name, "right": Proportion(right, labels.numel()).to_json()})
     return rows
 
 
 def _keys(own: Lines, lower: Lines, shift: int) -> list[int]:
-    """Where in the longer lines the tokens of the shorter ones stand."""
+    """Return the positions in the longer lines of the tokens of the shorter lines."""
 
     def named(lines: Lines, lift: int) -> list[tuple[int, int]]:
         fields, places = lines.tokens.field[0].tolist(), lines.tokens.place[0].tolist()
@@ -317,14 +327,14 @@ def _keys(own: Lines, lower: Lines, shift: int) -> list[int]:
 
 
 def _query(lines: Lines, place: int) -> int:
-    """The token from which the digit of a place is read off, the same in all lines."""
+    """Return the position that predicts the digit of a place, which is the same in all lines."""
     columns = (lines.predicts & (lines.predicted_place == place)).nonzero()[:, 1]
     (column,) = set(columns.tolist())
     return int(column)
 
 
 def by_length(run: Run, count: int) -> list[dict[str, Any]]:
-    """Exact match on sums of two numbers of equal lengths, up to those beyond training."""
+    """Measure exact match on sums of two equally long numbers, up to lengths beyond training."""
     trained_model, rows = run.look(run.task.example).trained_model, []
     for num_digits in range(TRAINED - 1, BEYOND + 1):
         chance, low = random.Random(num_digits), 10 ** (num_digits - 1)
@@ -346,7 +356,7 @@ def measure_learned(run: Run) -> dict[str, Any]:
 
 
 def tables(record: dict[str, Any], learned: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """The tables of the document by name, in Markdown."""
+    """Return the tables of the document by name, in Markdown."""
     attention = record["place-attention"]
     heads = attention["weight"]["values"][0]
     rows = ["| head | start | `=` and answer, own column | operands, own column | operands, next column |", "|---|---|---|---|---|"]  # fmt: skip  # noqa: E501
@@ -367,16 +377,16 @@ def tables(record: dict[str, Any], learned: Sequence[dict[str, Any]]) -> dict[st
     for part, row in zip(record["ablation"]["without"], record["errors"], strict=True):
         cells = (part["zero"], part["mean"], row["wrong"], row["off by one"])
         ablated.append(
-            f"| {part['component']} | " + " | ".join(_told(cell) for cell in cells) + " |"
+            f"| {part['component']} | " + " | ".join(_percentage(cell) for cell in cells) + " |"
         )
     patched = ["| patched | mean effect | more than half the way |", "|---|---|---|"]
     patched += [
-        f"| {row['patched']} | {row['mean']:.2f} | {_told(row['more than half'])} |"
+        f"| {row['patched']} | {row['mean']:.2f} | {_percentage(row['more than half'])} |"
         for row in record["patching"]
     ]
     probes = ["| after | carry read rightly | saying always the same |", "|---|---|---|"]
     probes += [
-        f"| {row['stage']} | {_told(row['accuracy'])} | {percent(row['majority'])} |"
+        f"| {row['stage']} | {_percentage(row['accuracy'])} | {percent(row['majority'])} |"
         for row in record["carry-probe"]["probes"]
         if row["place"] is None
     ]
@@ -384,14 +394,16 @@ def tables(record: dict[str, Any], learned: Sequence[dict[str, Any]]) -> dict[st
     lengths = ["| seed | " + " | ".join(f"{d} digits" for d in digits) + " |", "|---" * (len(digits) + 1) + "|"]  # fmt: skip  # noqa: E501
     lengths += [
         f"| {seed['seed']} | "
-        + " | ".join(_told(row["exact match"]) for row in seed["lengths"])
+        + " | ".join(_percentage(row["exact match"]) for row in seed["lengths"])
         + " |"
         for seed in learned
     ]
     seeds = " | ".join(f"right, seed {seed['seed']}" for seed in learned)
     moved = [f"| taken from two columns lower | {seeds} |", "|---" * (len(learned) + 1) + "|"]
     moved += [
-        f"| {cells[0]['patched']} | " + " | ".join(_told(cell["right"]) for cell in cells) + " |"
+        f"| {cells[0]['patched']} | "
+        + " | ".join(_percentage(cell["right"]) for cell in cells)
+        + " |"
         for cells in zip(*(seed["transplants"] for seed in learned), strict=True)
     ]
     named = {"attention": rows, "ablation": ablated, "patching": patched, "probes": probes}
@@ -399,7 +411,7 @@ def tables(record: dict[str, Any], learned: Sequence[dict[str, Any]]) -> dict[st
     return {name: "\n".join(lines) for name, lines in named.items()}
 
 
-def _told(proportion: dict[str, Any]) -> str:
+def _percentage(proportion: dict[str, Any]) -> str:
     if proportion["value"] is None:
         return "–"
     low, high = proportion["interval"]
@@ -407,12 +419,12 @@ def _told(proportion: dict[str, Any]) -> str:
 
 
 def with_tables(document: str) -> str:
-    """The document with every marked table made anew from the committed records."""
+    """Return the document with every marked table generated from the committed records."""
     learned = json.loads(LEARNED_RECORD.read_text())["seeds"]
-    made = tables(json.loads(RECORD.read_text()), learned)
+    table_of = tables(json.loads(RECORD.read_text()), learned)
     return re.sub(
         r"<!-- table (\w+) -->\n.*?<!-- end -->",
-        lambda match: f"<!-- table {match[1]} -->\n{made[match[1]]}\n<!-- end -->",
+        lambda match: f"<!-- table {match[1]} -->\n{table_of[match[1]]}\n<!-- end -->",
         document,
         flags=re.DOTALL,
     )
@@ -421,17 +433,17 @@ def with_tables(document: str) -> str:
 # Pictures -----------------------------------------------------------------------------------
 
 
-def draw_reach(sums: Sequence[dict[str, Any]], path: Path) -> None:
-    """The reach of one digit in several sums, each written on paper and as the model reads it."""
+def draw_receptive_fields(sums: Sequence[dict[str, Any]], path: Path) -> None:
+    """Draw the receptive field of one digit in several sums, on paper and as the model reads them."""
     figure = new_figure((11, 2.75 * len(sums)))
-    for axes, told in zip(figure.subplots(len(sums), 1), sums, strict=True):
-        _draw_sum(axes, told)
+    for axes, drawn_sum in zip(figure.subplots(len(sums), 1), sums, strict=True):
+        _draw_sum(axes, drawn_sum)
     save(figure, path)
 
 
-def _draw_sum(axes: Any, told: dict[str, Any]) -> None:
-    tokens, seen, place = told["tokens"], set(told["reach"]), told["place"]
-    first, second = len(told["a"]), len(told["b"])
+def _draw_sum(axes: Any, drawn_sum: dict[str, Any]) -> None:
+    tokens, seen, place = drawn_sum["tokens"], set(drawn_sum["reach"]), drawn_sum["place"]
+    first, second = len(drawn_sum["a"]), len(drawn_sum["b"])
     starts = {0: 1, 1: first + 2, 2: first + second + 3}
     width = max(first, second) + 1
     for row, (begin, count) in enumerate(
@@ -439,22 +451,22 @@ def _draw_sum(axes: Any, told: dict[str, Any]) -> None:
     ):
         for number in range(count):
             token = begin + number
-            if token > told["query"]:
-                if token == told["query"] + 1:
+            if token > drawn_sum["query"]:
+                if token == drawn_sum["query"] + 1:
                     axes.text(width - number, -row, "?", color="#b23a55", weight="bold", size=12, ha="center", va="center")  # fmt: skip  # noqa: E501
                 continue
             _digit(axes, width - number, -row, tokens[token], token in seen)
     axes.text(-0.2, -1, "+", ha="center", va="center", color="#999999")
     axes.plot([0.4, width + 0.6], [-1.5, -1.5], color="#555555", linewidth=0.9)
-    # The line as the model reads it, up to the token from which the digit is read off.
-    for token in range(told["query"] + 1):
+    # The line as the model reads it, up to the token that predicts the digit.
+    for token in range(drawn_sum["query"] + 1):
         symbol = "⟨" if tokens[token] == "<start>" else tokens[token]
         _digit(axes, token * 0.86 - 0.2, -4.0, symbol, token in seen)
-    end = (told["query"] + 1) * 0.86 - 0.2
+    end = (drawn_sum["query"] + 1) * 0.86 - 0.2
     axes.text(end, -4.0, "?", color="#b23a55", weight="bold", size=12, ha="center", va="center")
     axes.text(-0.2, -3.2, "as the model reads it:", size=9, color="#555555", va="center")
     axes.set_title(
-        f"place {place} of {told['a']} + {told['b']}: {len(seen)} of {told['query'] + 1} tokens decide",
+        f"place {place} of {drawn_sum['a']} + {drawn_sum['b']}: {len(seen)} of {drawn_sum['query'] + 1} tokens decide",
         loc="left",
         fontsize=10,
     )
@@ -464,7 +476,7 @@ def _draw_sum(axes: Any, told: dict[str, Any]) -> None:
 
 
 def _digit(axes: Any, x: float, y: float, text: str, is_seen: bool) -> None:
-    """A digit, in a box where it can influence what is written next."""
+    """Draw a digit, in a box if it belongs to the receptive field."""
     box = {"boxstyle": "square,pad=0.25", "facecolor": "#cfe0f5", "edgecolor": "#2f5f9e"}
     axes.text(
         x, y, text, ha="center", va="center", size=11,
@@ -474,29 +486,31 @@ def _digit(axes: Any, x: float, y: float, text: str, is_seen: bool) -> None:
 
 
 def draw_columns(models: Mapping[str, dict[str, Any]], path: Path) -> None:
-    """Where every head looks, by place written: a row of panels for each model."""
+    """Draw the attention of every head by place of the written digit, one row of panels per model."""
     figure = new_figure((12, 2.6 * len(models)))
     panels = figure.subplots(len(models), 2, squeeze=False)
-    told = {
+    labels = {
         "next": "the two digits to be added",
         "own": "the column below, and what is written there",
     }
-    for line, (name, found) in zip(panels, models.items(), strict=True):
-        for axes, (kind, what) in zip(line, told.items(), strict=True):
-            image = axes.imshow(found[kind], cmap="Blues", vmin=0, vmax=1, aspect="auto")
-            for head, shares in enumerate(found[kind]):
+    for line, (name, attention) in zip(panels, models.items(), strict=True):
+        for axes, (kind, label) in zip(line, labels.items(), strict=True):
+            image = axes.imshow(attention[kind], cmap="Blues", vmin=0, vmax=1, aspect="auto")
+            for head, shares in enumerate(attention[kind]):
                 for number, share in enumerate(shares):
                     colour = "white" if share > 0.65 else "black"
                     axes.text(number, head, f"{100 * share:.0f}", ha="center", va="center", color=colour, fontsize=8)  # fmt: skip  # noqa: E501
-            axes.axvline(found["places"].index(TRAINED) + 0.5, color="#b23a55", linewidth=1.5)
-            axes.set_xticks(range(len(found["places"])), found["places"])
-            axes.set_yticks(range(len(found[kind])), [f"head {h}" for h in range(len(found[kind]))])
+            axes.axvline(attention["places"].index(TRAINED) + 0.5, color="#b23a55", linewidth=1.5)
+            axes.set_xticks(range(len(attention["places"])), attention["places"])
+            axes.set_yticks(
+                range(len(attention[kind])), [f"head {h}" for h in range(len(attention[kind]))]
+            )
             axes.tick_params(length=0)
             axes.spines[:].set_visible(False)
-            axes.set_title(f"{name}: on {what}", loc="left", fontsize=9)
+            axes.set_title(f"{name}: on {label}", loc="left", fontsize=9)
     for axes in panels[-1]:
         axes.set_xlabel(
-            f"place that is written (red: end of the training lengths; n = {found['n']:,} sums each)",
+            f"place that is written (red: end of the training lengths; n = {attention['n']:,} sums each)",
             fontsize=9,
         )
     figure.colorbar(image, ax=panels.ravel().tolist(), label="attention", fraction=0.03, pad=0.01)
@@ -504,24 +518,24 @@ def draw_columns(models: Mapping[str, dict[str, Any]], path: Path) -> None:
 
 
 def draw(folder: Path) -> None:
-    """All pictures, from the committed records."""
+    """Draw all pictures from the committed records."""
     record = json.loads(RECORD.read_text())
     learned = json.loads(LEARNED_RECORD.read_text())["seeds"]
     for name in ("place-attention", "ablation", "carry-probe"):
         FIGURES[name](record[name], folder / f"how-it-adds-{name}.png")
-    draw_reach(record["reach"], folder / "how-it-adds-reach.png")
+    draw_receptive_fields(record["reach"], folder / "how-it-adds-reach.png")
     models = {
-        "told differences of places": record["columns"],
-        "told the places themselves": learned[0]["columns"],
+        "differences of places": record["columns"],
+        "absolute places": learned[0]["columns"],
     }
     draw_columns(models, folder / "how-it-adds-learned.png")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--document", action="store_true", help="only draw, and make the tables")
+    parser.add_argument("--document", action="store_true", help="only generate tables and pictures")
     if not parser.parse_args().document:
-        # One thread, so that the weights are the same every time.
+        # One thread gives the same weights every time.
         torch.set_num_threads(1)
         with tempfile.TemporaryDirectory() as folder:
             make_records(Path(folder))
@@ -530,17 +544,17 @@ def main() -> None:
 
 
 def make_records(folder: Path) -> None:
-    """Train all models and write what is found in them."""
+    """Train all models and write the records of their measurements."""
     for seed, path in enumerate((RECORD, OTHER_SEED)):
-        run = abacist.train("add", out=folder / f"add-{seed}", seed=seed, threads=1)
+        run = abacist.train("add", out=folder / f"add-{seed}", seed=seed)
         path.write_text(json.dumps(measure(run)) + "\n")
     seeds = []
     for seed in LEARNED_SEEDS:
         out = folder / f"learned-{seed}"
-        run = abacist.train("add", out=out, seed=seed, settings=LEARNED, threads=1)
+        run = abacist.train("add", out=out, seed=seed, settings=LEARNED)
         seeds.append(measure_learned(run))
-    told = {"recipe": "add", "settings": LEARNED, "seeds": seeds}
-    LEARNED_RECORD.write_text(json.dumps(told) + "\n")
+    record = {"recipe": "add", "settings": LEARNED, "seeds": seeds}
+    LEARNED_RECORD.write_text(json.dumps(record) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""One model, one training, four position schemes. The README's picture.
+"""One model trained with four position schemes, for the README's picture.
 
     python benchmarks/position_schemes.py
 
-All of them get the same problems of at most 10 digits, two layers of width 64, and the rate and
-number of steps at which the learned ones train well; the default recipe is a smaller model yet.
-Writes `results/position-schemes.json` and `docs/lengths.png`. Learned tables get 1,024 rows, so
-that lines up to 300 digits fit; what a table has no row for cannot be scored and is left out.
+All schemes are trained on the same problems of at most 10 digits, with two layers of width 64 and with
+the learning rate and number of steps at which the learned ones train well. The default recipe is an
+even smaller model. Learned tables have 1,024 rows, enough for lines of up to 300 digits; longer
+problems cannot be scored and are left out. Writes `results/position-schemes.json` and `docs/lengths.png`.
 """
 
 import json

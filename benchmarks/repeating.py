@@ -1,9 +1,9 @@
-"""Whether training repeats: killed at random moments, and seeds side by side against one by one.
+"""Whether an interrupted training ends the same, and how much faster seeds train side by side.
 
     python benchmarks/repeating.py --out results/repeating.json
 
-A run that is killed (`kill -9`) and resumed must end with the weights of one that never was. Ten
-seeds, a job for each core, are timed against the same ten one after the other with all threads.
+A run that is killed (`kill -9`) and resumed must end with the weights of a run that never was. Ten
+seeds with one job per core are timed against the same ten seeds one after the other.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def train(path: Path, *options: str) -> "subprocess.Popen[bytes]":
 
 
 def kills(directory: Path, count: int) -> dict[str, Any]:
-    """How many of `count` runs, each killed at a random moment and resumed, end the same."""
+    """Count the runs, of `count` killed at a random moment and resumed, that end with the same weights."""
     options = ["add", "--threads", "1"]
     for name, value in SETTINGS.items():
         options += [f"--{name}", str(value)]
@@ -56,18 +56,18 @@ def kills(directory: Path, count: int) -> dict[str, Any]:
         time.sleep(generator.uniform(0.05, 0.95) * whole_seconds)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        found = checkpoint.all_in(path / "checkpoints")
-        steps.append(checkpoint.read_progress(found[-1]).step if found else 0)
+        checkpoints = checkpoint.all_in(path / "checkpoints")
+        steps.append(checkpoint.read_progress(checkpoints[-1]).step if checkpoints else 0)
         again = ["--resume"] if (path / "run.json").is_file() else options
         train(path, *again).wait()
         ended = weights(path)
         same += all(bool((ended[name] == expected[name]).all()) for name in expected)
-        print(f"killed behind step {steps[-1]} of 400: {same} of {number + 1} the same", flush=True)
+        print(f"killed after step {steps[-1]} of 400: {same} of {number + 1} the same", flush=True)
     return {"kills": count, "same": same, "steps_kept": steps}
 
 
 def side_by_side(directory: Path, count: int) -> dict[str, Any]:
-    """Seconds of `count` seeds, a job for each core, and one after the other with all threads."""
+    """Time `count` seeds: one job per core, and one after the other with all threads and with one."""
     recipe = override(recipes.find("add"), {"training.num_steps": 300, "scoring.longest": 100})
     cores, seconds = usable_processors(), {}
     for name, jobs, threads in (("together", cores, 1), ("in turn", 1, cores), ("alone", 1, 1)):
@@ -81,8 +81,8 @@ def side_by_side(directory: Path, count: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=20, help="0 leaves that part as recorded")
-    parser.add_argument("--seeds", type=int, default=10, help="likewise")
+    parser.add_argument("--kills", type=int, default=20, help="0 keeps this part of the record")
+    parser.add_argument("--seeds", type=int, default=10, help="0 keeps this part of the record")
     parser.add_argument("--out", type=Path, help="write the record here, as JSON")
     arguments = parser.parse_args()
     record: dict[str, Any] = {}

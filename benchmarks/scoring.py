@@ -1,12 +1,12 @@
-"""How fast models are scored: a grid, a larger grid, and every problem of a space.
+"""How fast models are scored: on a small grid, on a large grid, and on every problem of a task.
 
     python benchmarks/scoring.py [--threads 2] [--quick] [--out results/scoring.json]
 
-The first is compared with a published notebook's method, on the same model and in the same run: cell
-by cell, token by token, the whole line again for every token, positions told by a loop over tokens.
-It would take hours, so it is timed on some cells, and the rest is computed from those: the seconds
-of a cell of i and j digits as a linear function of its generated tokens times their mean line.
-The models are untrained; that changes no shape and no time.
+The small grid is compared with a published notebook's method, on the same model and in the same run:
+cell by cell and token by token, with the whole line computed again for every token, and with positions
+found in a Python loop. That would take hours, so some cells are timed and the others extrapolated: the
+seconds of a cell of i and j digits are a linear function of the tokens put through the model.
+The models are untrained, which changes no shape and no time.
 """
 
 import argparse
@@ -38,7 +38,7 @@ PER_CELL = 100
 def trained_model(
     config: ModelConfig, task: ArithmeticConfig, format: str, **settings: int
 ) -> TrainedModel:
-    """An untrained model that is to be scored."""
+    """Return an untrained model, ready to be scored."""
     torch.manual_seed(0)
     written = FORMATS[format].build(task)
     model = Transformer(config, len(written.vocabulary)).eval()
@@ -46,24 +46,24 @@ def trained_model(
 
 
 def small_grid(size: int) -> dict[str, object]:
-    """The notebook's grid with 100 thousand parameters and Abacus positions, by both methods."""
+    """Time the notebook's grid by both methods, with 100 thousand parameters and Abacus positions."""
     config = ModelConfig(width=64, num_layers=2, mlp_width=256, positions=POSITIONS["abacus"])
-    what = trained_model(
+    untrained = trained_model(
         config, ArithmeticConfig(), "reversed", grid_size=size, grid_problems=PER_CELL
     )
-    seconds = _timed(what)
+    seconds = _timed(untrained)
     cells = {_cell(size, number) for number in range(12)}
-    timings = {cell: _generated(what.model, *cell) for cell in cells}
+    timings = {cell: _generated(untrained.model, *cell) for cell in cells}
     estimated = _extrapolated(timings, size)
     passes = _extrapolated({cell: (timings[cell][1], 0.0) for cell in timings}, size)
     print(
-        f"{size} × {size} grid, {what.model.num_parameters:,} parameters: {seconds:.1f} s; "
+        f"{size} × {size} grid, {untrained.model.num_parameters:,} parameters: {seconds:.1f} s; "
         f"token by token {estimated:,.0f} s ({estimated / seconds:.0f} ×), "
         f"of which passes {passes:,.0f} s ({passes / seconds:.0f} ×)"
     )
     return {
         "grid": [size, size, PER_CELL],
-        "parameters": what.model.num_parameters,
+        "parameters": untrained.model.num_parameters,
         "seconds": seconds,
         "token_by_token_seconds": estimated,
         "token_by_token_seconds_of_passes_alone": passes,
@@ -76,22 +76,22 @@ def small_grid(size: int) -> dict[str, object]:
 
 
 def _cell(size: int, number: int) -> tuple[int, int]:
-    """Cells all over the grid, the first and the last among them."""
+    """Return the cell with a number: first the corners of the grid, then random cells."""
     drawn = random.Random(number)
     return {0: (1, 1), 1: (size, size), 2: (1, size), 3: (size, 1)}.get(
         number, (drawn.randint(1, size), drawn.randint(1, size))
     )
 
 
-def _timed(what: TrainedModel) -> float:
+def _timed(untrained: TrainedModel) -> float:
     begin = time.perf_counter()
-    GRID.run(what, lambda name, done, total: None)
+    GRID.run(untrained, lambda name, done, total: None)
     return time.perf_counter() - begin
 
 
 @torch.no_grad()
 def _generated(model: Transformer, digits1: int, digits2: int) -> tuple[float, float]:
-    """Seconds of one cell by the notebook's method, and those of its passes through the model alone."""
+    """Time one cell by the notebook's method: all seconds, and those of the passes through the model."""
     begin, in_passes = time.perf_counter(), 0.0
     pairs = [
         tuple(
@@ -107,7 +107,7 @@ def _generated(model: Transformer, digits1: int, digits2: int) -> tuple[float, f
         place = _places(batch)
         index = torch.arange(batch.shape[1]).expand_as(batch)
         begin_pass = time.perf_counter()
-        # All tokens are carried through all layers to the head, as there.
+        # As in the notebook, all tokens go through all layers and the head.
         logits = model(batch, Coordinates(index, place))
         in_passes += time.perf_counter() - begin_pass
         batch = torch.cat([batch, logits[:, -1].argmax(dim=-1, keepdim=True)], dim=1)
@@ -118,7 +118,7 @@ def _generated(model: Transformer, digits1: int, digits2: int) -> tuple[float, f
 
 
 def _places(batch: Tensor) -> Tensor:
-    """Where in its number every digit stands, found as the notebook finds it."""
+    """Return the position of every digit in its number, computed as in the notebook."""
     places = torch.zeros(batch.shape, dtype=torch.long)
     for row in range(len(batch)):
         span: list[int] = []
@@ -138,7 +138,7 @@ def _places(batch: Tensor) -> Tensor:
 
 
 def _extrapolated(timings: dict[tuple[int, int], tuple[float, float]], size: int) -> float:
-    """Seconds of the whole grid, by a line through those of some cells."""
+    """Extrapolate the seconds of the whole grid linearly from those of some cells."""
     work = [_work(*cell) for cell in timings]
     slope, intercept = statistics.linear_regression(work, [t for t, _ in timings.values()])
     whole = [_work(i, j) for i in range(1, size + 1) for j in range(1, size + 1)]
@@ -146,33 +146,33 @@ def _extrapolated(timings: dict[tuple[int, int], tuple[float, float]], size: int
 
 
 def _work(digits1: int, digits2: int) -> float:
-    """Tokens put through the model for one problem of a cell."""
+    """Return the number of tokens put through the model for one problem of a cell."""
     steps = max(digits1, digits2) + 2
     return float(sum(digits1 + digits2 + 2 + step for step in range(steps)))
 
 
 def large_grid(size: int) -> dict[str, object]:
-    """100 × 100 digits with a windowed model of 26 thousand parameters."""
+    """Time a grid of 100 × 100 digits with a windowed model of 26 thousand parameters."""
     config = ModelConfig(num_layers=2, positions=POSITIONS["place-relative"])
-    what = trained_model(
+    untrained = trained_model(
         config, ArithmeticConfig(), "reversed", grid_size=size, grid_problems=PER_CELL
     )
-    seconds = _timed(what)
+    seconds = _timed(untrained)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
-        f"{size} × {size} grid, {what.model.num_parameters:,} parameters: {seconds:.0f} s "
+        f"{size} × {size} grid, {untrained.model.num_parameters:,} parameters: {seconds:.0f} s "
         f"(bar 600), peak memory {memory:.0f} MiB"
     )
     return {
         "grid": [size, size, PER_CELL],
-        "parameters": what.model.num_parameters,
+        "parameters": untrained.model.num_parameters,
         "seconds": seconds,
         "peak_mebibytes": memory,
     }
 
 
 def every_sum(digits: int) -> dict[str, object]:
-    """All sums of three digits with 17,760 parameters."""
+    """Time all sums of three digits with 17,760 parameters."""
     index = PositionScheme(encoding="learned", coordinate="index", num_positions=14)
     config = ModelConfig(
         num_layers=2,
@@ -182,19 +182,19 @@ def every_sum(digits: int) -> dict[str, object]:
         positions=(index,),
     )
     task = ArithmeticConfig(max_digits=digits, sampling="values")
-    what = trained_model(replace(config), task, "zero-padded")
+    untrained = trained_model(replace(config), task, "zero-padded")
     begin = time.perf_counter()
-    section = EXHAUSTIVE.run(what, lambda name, done, total: None)
+    section = EXHAUSTIVE.run(untrained, lambda name, done, total: None)
     seconds = time.perf_counter() - begin
     proportion = section.rows[0].proportion
     assert proportion is not None
     print(
-        f"all {proportion.n:,} sums of {digits} digits, {what.model.num_parameters:,} parameters: "
+        f"all {proportion.n:,} sums of {digits} digits, {untrained.model.num_parameters:,} parameters: "
         f"{seconds:.1f} s (bar 30)"
     )
     return {
         "problems": proportion.n,
-        "parameters": what.model.num_parameters,
+        "parameters": untrained.model.num_parameters,
         "seconds": seconds,
     }
 

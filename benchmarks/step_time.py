@@ -1,11 +1,12 @@
-"""One training step of a recipe against the time that its floating-point operations need.
+"""The time of one training step of a recipe, compared with the time of its matrix products alone.
 
     python benchmarks/step_time.py [--recipe add] [--threads 1]
 
 Steps and matrix products are timed in turn, block by block, in one run, and the medians are
-compared: on a shared machine both slow down together. The products counted are those the step
-makes, forward and twice backward; everything else (softmax, normalisation, the optimiser, Python)
-is overhead by definition. The rate is that of a 512 x 512 x 512 product in float32.
+compared, because on a shared machine both slow down together. Only the products of the step are
+counted, once for the forward pass and twice for the backward pass; everything else (softmax,
+normalisation, the optimiser, Python) is overhead by definition. The speed of products is that of a
+512 x 512 x 512 product in float32.
 """
 
 import argparse
@@ -31,9 +32,9 @@ SIDE = 512
 def step_operations(
     config: ModelConfig, vocabulary: int, batch: int, tokens: int, predicting: int
 ) -> int:
-    """Floating-point operations of all products of one step, forward and backward.
+    """Return the floating-point operations of all products of one step, forward and backward.
 
-    All tokens give keys and values; in the last layer only the predicting ones go further.
+    All tokens have keys and values; in the last layer only the predicting tokens have queries.
     """
     inner = config.num_heads * config.width_of_head
     total = 0
@@ -82,12 +83,12 @@ def main() -> None:
         for _ in range(products):
             matrix @ matrix
         end = time.perf_counter()
-        if block:  # the first one warms up
+        if block:  # The first block warms up.
             step_seconds.append((middle - begin) / STEPS_PER_BLOCK)
             product_seconds.append((end - middle) / products)
     median_step = statistics.median(step_seconds)
-    rate = 2 * SIDE**3 / statistics.median(product_seconds)
-    needed = operations / STEPS_PER_BLOCK / rate
+    speed = 2 * SIDE**3 / statistics.median(product_seconds)
+    needed = operations / STEPS_PER_BLOCK / speed
     ratios = sorted(
         s / (operations / STEPS_PER_BLOCK / (2 * SIDE**3) * p)
         for s, p in zip(step_seconds, product_seconds, strict=True)
@@ -97,7 +98,7 @@ def main() -> None:
         "threads": arguments.threads,
         "milliseconds_per_step": round(1e3 * median_step, 3),
         "operations_per_step": round(operations / STEPS_PER_BLOCK),
-        "gigaflops_of_products": round(rate / 1e9, 1),
+        "gigaflops_of_products": round(speed / 1e9, 1),
         "milliseconds_needed": round(1e3 * needed, 3),
         "ratio": round(statistics.median(ratios), 2),
         "ratio_best_and_worst_block": [round(ratios[0], 2), round(ratios[-1], 2)],

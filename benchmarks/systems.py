@@ -1,12 +1,12 @@
-"""Published systems against ours, in one run on one machine: time to 99 % and to 100 %.
+"""The time that published systems and ours take to 99 % and to 100 %, in one run on one machine.
 
     python benchmarks/systems.py three-digit [--out results/systems-three-digit.json]
     python benchmarks/systems.py spaced
 
-`three-digit` trains the faithful `three-digit-grokking` in full, then ours, one thread each, and
-scores all 1,000,000 sums of both. `spaced` trains ours in full and times some steps of `spaced-gpt2`;
-the time of all its steps is extrapolated from them, and the record says so. Times are those at
-which exact match on validation first reached 99 % and 100 %, checks included.
+`three-digit` trains ours and the faithful `three-digit-grokking` in full, on one thread each, and
+scores all 1,000,000 sums of both. `spaced` trains ours in full and times 100 steps of `spaced-gpt2`;
+the record extrapolates the time of all its steps from them, and says so. The times are those at
+which exact match on validation first reached 99 % and 100 %, validation included.
 """
 
 import argparse
@@ -22,20 +22,20 @@ from abacist.runs.circumstances import circumstances
 
 PAIRS = {"three-digit": "three-digit-grokking", "spaced": "spaced-gpt2"}
 WHOLE = ("three-digit", "three-digit-grokking")
-"""Those of which every problem there is gets asked."""
+"""Recipes that are scored on every problem of their task."""
 TIMED_STEPS = 100
 
 
 def trained(recipe: str, steps: int | None) -> dict[str, Any]:
-    """In a process of its own: train, fully or for some steps, and score."""
+    """Train in full or for `steps` steps, and score."""
     settings: dict[str, object] = {}
     if steps is not None:
         settings = {"training.num_steps": steps, "training.validate_every": steps}
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "run"
-        run = abacist.train(recipe, out=path, seed=0, settings=settings, threads=1)
+        run = abacist.train(recipe, out=path, seed=0, settings=settings)
         curve = run.directory.read_metrics()
-        found: dict[str, Any] = {
+        measured: dict[str, Any] = {
             "recipe": recipe,
             "parameters": run.model.num_parameters,
             "steps": curve[-1]["step"],
@@ -48,17 +48,18 @@ def trained(recipe: str, steps: int | None) -> dict[str, Any]:
         for level in (0.99, 1.0):
             reached = [c for c in curve if (c["exact_match"]["value"] or 0) >= level]
             name = f"to_{level:.0%}"
-            found[name] = (reached and {k: reached[0][k] for k in ("step", "seconds")}) or None
+            measured[name] = (reached and {k: reached[0][k] for k in ("step", "seconds")}) or None
         if recipe in WHOLE:
-            found["errors_of_all"] = run.score(["exhaustive"]).errors
-    return found
+            measured["errors_of_all"] = run.score(["exhaustive"]).errors
+    return measured
 
 
-def alone(recipe: str, steps: int | None = None) -> dict[str, Any]:
+def trained_alone(recipe: str, steps: int | None = None) -> dict[str, Any]:
+    """Train and score in a process of its own."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        found: dict[str, Any] = pool.apply(trained, (recipe, steps))
-    print({k: v for k, v in found.items() if k != "curve"}, flush=True)
-    return found
+        measured: dict[str, Any] = pool.apply(trained, (recipe, steps))
+    print({k: v for k, v in measured.items() if k != "curve"}, flush=True)
+    return measured
 
 
 def main() -> None:
@@ -67,16 +68,16 @@ def main() -> None:
     parser.add_argument("--out", help="write the record here, as JSON")
     arguments = parser.parse_args()
     ours, faithful = arguments.system, PAIRS[arguments.system]
-    record: dict[str, Any] = {"ours": alone(ours)}
+    record: dict[str, Any] = {"ours": trained_alone(ours)}
     if arguments.system == "three-digit":
-        record["faithful"] = alone(faithful)
+        record["faithful"] = trained_alone(faithful)
         for name in ("to_99%", "to_100%"):
             both = record["faithful"][name], record["ours"][name]
             record[f"ratio_{name}"] = (
                 all(both) and both[0]["seconds"] / both[1]["seconds"]
             ) or None
     else:
-        timed = alone(faithful, TIMED_STEPS)
+        timed = trained_alone(faithful, TIMED_STEPS)
         steps = recipes.find(faithful).training.num_steps
         record["faithful"] = timed | {
             "extrapolated_seconds": timed["seconds"] / TIMED_STEPS * steps,

@@ -100,7 +100,7 @@ def test_a_scorecard_of_other_weights_is_replaced(run, untrained):
     old = stored(untrained)
     untrained.directory.scorecard.write_text(json.dumps(old | {"step": 10}))
     _, _, err = run("score", str(untrained.path), "--suite", "probes")
-    assert "speaks of step 10, not 24" in err
+    assert "scores step 10, not 24" in err
     assert list(stored(untrained)["sections"]) == ["probes"]
 
 

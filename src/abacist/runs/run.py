@@ -43,7 +43,7 @@ class Run:
         model: Transformer,
         step: int | None = None,
     ) -> None:
-        """`step` is the number of optimiser steps behind the weights; None stands for all steps."""
+        """`step` is the number of optimiser steps that made the weights; None stands for all steps."""
         self.directory, self.recipe, self.seed, self.model = directory, recipe, seed, model
         self.step = recipe.training.num_steps if step is None else step
         self.task, self.format = build_problems(recipe)
