@@ -1,7 +1,7 @@
-# Two commands do all the set-up on a fresh machine.
+# Two commands set everything up on a fresh machine.
 #
-#   make demo    install, train the default recipe, show what it can do
-#   make test    install with the test extras, check format, lint, types, and run the tests
+#   make demo    installs, trains the default recipe and shows what it can do
+#   make test    installs with the test extras, checks format, lint and types, and runs the tests
 
 PYTHON ?= python3
 export PIP_DISABLE_PIP_VERSION_CHECK = 1

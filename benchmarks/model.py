@@ -1,11 +1,10 @@
-"""How fast the model trains, generates and is checked, beside the usual ways to write it.
+"""How fast the model trains, generates and is scored, compared with the usual implementations.
 
     python benchmarks/model.py [--threads 1] [--out results/model.json]
 
-All contenders have the same sizes, see the same batches, use AdamW and are timed in turn, block by
-block, in one run; medians are compared. The others are given what they can use: fused attention,
-the fused optimiser, learned positions. GPT-2 of the transformers library takes part where that is
-installed.
+All contenders have the same sizes, train on the same batches with AdamW, and are timed in turn, block
+by block, in one run; medians are compared. The others use fused attention, the fused optimiser and
+learned positions. GPT-2 of the transformers library takes part if the library is installed.
 """
 
 import argparse
@@ -50,7 +49,7 @@ INDEX = PositionScheme(encoding="learned", coordinate="index", num_positions=64)
 
 @dataclass(frozen=True)
 class Size:
-    """One comparison."""
+    """One size of model, with the task and the batches on which contenders are compared."""
 
     name: str
     task: ArithmeticConfig
@@ -91,7 +90,7 @@ SIZES = (
 
 
 class PlainBlock(nn.Module):
-    """Attention and MLP as most repositories write them."""
+    """A layer with attention and MLP as most repositories implement it."""
 
     def __init__(self, width: int, heads: int, mlp_width: int) -> None:
         super().__init__()
@@ -115,7 +114,7 @@ class PlainBlock(nn.Module):
 
 
 class Plain(nn.Module):
-    """A decoder written plainly, after nanoGPT."""
+    """A plain decoder after nanoGPT."""
 
     def __init__(self, config: ModelConfig, vocabulary: int) -> None:
         super().__init__()
@@ -139,7 +138,7 @@ class Plain(nn.Module):
 
 
 class Torch(nn.Module):
-    """torch.nn.TransformerEncoder with a causal mask."""
+    """A decoder made of torch.nn.TransformerEncoder with a causal mask."""
 
     def __init__(self, config: ModelConfig, vocabulary: int) -> None:
         super().__init__()
@@ -168,7 +167,7 @@ class Torch(nn.Module):
 
 
 def gpt2(config: ModelConfig, vocabulary: int) -> nn.Module | None:
-    """GPT-2 of the transformers library, where it is installed."""
+    """Build GPT-2 of the transformers library; None if the library is not installed."""
     if importlib.util.find_spec("transformers") is None:
         return None
     library: Any = importlib.import_module("transformers")
@@ -198,7 +197,7 @@ def gpt2(config: ModelConfig, vocabulary: int) -> nn.Module | None:
 
 
 def their_step(model: nn.Module) -> Callable[[AnnotatedTokens], None]:
-    """A training step of a contender: loss on the answer, clipping, fused AdamW."""
+    """Return a function that makes one step of a contender: loss on the answer, clipping, fused AdamW."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 
     def step(lines: AnnotatedTokens) -> None:
@@ -226,7 +225,7 @@ def our_step(model: Transformer, stream: TrainingStream) -> Callable[[AnnotatedT
 
 
 def compare(size: Size) -> dict[str, object]:
-    """Seconds of a step for every contender, and of the products ours is made of."""
+    """Time a step of every contender, and the matrix products that our step consists of."""
     torch.manual_seed(0)
     task, format = size.task.build(), FORMATS[size.format].build(size.task)
     stream = TrainingStream(task, format, SplitConfig(), size.batch, seed=0)
@@ -278,7 +277,7 @@ def _multiply_adds(config: ModelConfig, vocabulary: int, lines: AnnotatedTokens)
 
 
 def generation() -> dict[str, object]:
-    """100-digit answers, batch 256: cached, recomputed, and judged by one pass."""
+    """Time 100-digit answers of 256 lines: generated with a cache, without one, and scored in one pass."""
     config = ArithmeticConfig()
     task, format = config.build(), FORMATS["reversed"].build(config)
     torch.manual_seed(0)
@@ -322,16 +321,16 @@ def generation() -> dict[str, object]:
 def _recompute(model: Transformer, format: Format, prompt: AnnotatedTokens, count: int) -> None:
     ids = prompt.ids
     for _ in range(count):
-        where = coordinates_of(format.annotate(ids))
-        token = model(ids, where, first=ids.shape[1] - 1)[:, -1].argmax(dim=-1, keepdim=True)
+        coordinates = coordinates_of(format.annotate(ids))
+        token = model(ids, coordinates, first=ids.shape[1] - 1)[:, -1].argmax(dim=-1, keepdim=True)
         ids = torch.cat([ids, token.int()], dim=1)
 
 
 def long_lines() -> dict[str, object]:
-    """Memory of the forward pass of 1,000-digit sums, batch 8, for all pairs and for a window."""
+    """Measure the memory of a forward pass over eight 1,000-digit sums, with a window and without."""
     config = ArithmeticConfig()
     task, format = config.build(), FORMATS["reversed"].build(config)
-    found: dict[str, object] = {}
+    mebibytes: dict[str, object] = {}
     for name in ("place-relative", "place-relative-soft"):
         model = Transformer(ModelConfig(positions=POSITIONS[name]), len(format.vocabulary)).eval()
         lines = _sums(task, format, 1_000, 8)
@@ -340,8 +339,8 @@ def long_lines() -> dict[str, object]:
             teacher_forced(model, lines)
         more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
         print(f"1,000-digit sums, batch 8, {name}: {more:.0f} MiB more (bar 2,048)")
-        found[name] = more
-    return found
+        mebibytes[name] = more
+    return mebibytes
 
 
 def _sums(task: Task, format: Format, digits: int, batch: int) -> AnnotatedTokens:
@@ -356,7 +355,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    # First, while the peak of memory is low.
+    # Memory is measured first, while its peak is low.
     record: dict[str, object] = {"mebibytes of 1,000 digits": long_lines()}
     record["steps"] = [compare(size) for size in SIZES]
     record["generation"] = generation()

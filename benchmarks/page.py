@@ -1,11 +1,11 @@
-"""How fast the page is: to open, to answer, with twenty people at once; and the other ways to look.
+"""How fast the page opens and answers, alone and with twenty people at once; also `look` and `report`.
 
     python benchmarks/page.py [--run runs/add-…] [--out results/page.json]
     python benchmarks/page.py --pictures docs
 
-The second takes the pictures of docs/page.md instead. Trains the default recipe where no run is
-given. Needs Chromium on the PATH, and what `pip install "abacist[test]"` brings. Each figure stands
-beside the one that it has to reach.
+The second command takes the pictures of docs/page.md instead. Without `--run`, the default recipe is
+trained first. Needs Chromium on the PATH and `pip install "abacist[test]"`. Each time is printed with
+its target.
 """
 
 import argparse
@@ -36,7 +36,7 @@ PEOPLE, REQUESTS = 20, 5
 NUM_SUMS = 100
 DIGITS = 20
 ROUNDS = 3
-TO_REACH = {
+TARGET_SECONDS = {
     "first usable page": 8.0,
     "answer, median": 0.4,
     "answer, 95th percentile": 1.0,
@@ -44,7 +44,7 @@ TO_REACH = {
     "look, all lenses": 5.0,
     "report": 15.0,
 }
-"""Seconds."""
+"""Largest acceptable time of each measurement, in seconds."""
 
 
 def main() -> None:
@@ -59,12 +59,12 @@ def main() -> None:
             taken(run, parsed.pictures)
             return
         seconds = measured(run)
-    for name, found in seconds.items():
-        print(f"{name:26}{found:7.3f} s   to reach: {TO_REACH[name]} s")
+    for name, measured_seconds in seconds.items():
+        print(f"{name:26}{measured_seconds:7.3f} s   target: {TARGET_SECONDS[name]} s")
     if parsed.out:
         record = {
             "seconds": seconds,
-            "to_reach": TO_REACH,
+            "to_reach": TARGET_SECONDS,
             "people": PEOPLE,
             "requests_of_each": REQUESTS,
             "sums": NUM_SUMS,
@@ -76,20 +76,20 @@ def main() -> None:
 
 
 def measured(run: Path) -> dict[str, float]:
-    found: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     with chromium() as browser:
         opened = [opening(run, browser) for _ in range(ROUNDS)]
-        found["first usable page"] = statistics.median(opened)
+        seconds["first usable page"] = statistics.median(opened)
         with played(run) as address:
             answered = sorted(answering(browser, address))
-            found["answer, median"] = statistics.median(answered)
-            found["answer, 95th percentile"] = answered[math.ceil(0.95 * len(answered)) - 1]
-            found["slowest of 20 people"] = max(crowd(address))
+            seconds["answer, median"] = statistics.median(answered)
+            seconds["answer, 95th percentile"] = answered[math.ceil(0.95 * len(answered)) - 1]
+            seconds["slowest of 20 people"] = max(crowd(address))
     look = ["look", str(run), "1234567890+9876543210", "--lens", "all"]
-    found["look, all lenses"] = statistics.median(command(look) for _ in range(ROUNDS))
+    seconds["look, all lenses"] = statistics.median(command(look) for _ in range(ROUNDS))
     report = ["report", str(run)]
-    found["report"] = statistics.median(command(report) for _ in range(ROUNDS))
-    return found
+    seconds["report"] = statistics.median(command(report) for _ in range(ROUNDS))
+    return seconds
 
 
 @contextmanager
@@ -103,7 +103,7 @@ def chromium() -> Iterator[Browser]:
 
 @contextmanager
 def played(run: Path) -> Iterator[str]:
-    """`abacist play`, as a person starts it, and its address."""
+    """Start `abacist play` as a person does, and yield its address."""
     process = subprocess.Popen(
         [sys.executable, "-m", "abacist.cli", "play", str(run)],
         stdout=subprocess.PIPE,
@@ -118,7 +118,7 @@ def played(run: Path) -> Iterator[str]:
 
 
 def opening(run: Path, browser: Browser) -> float:
-    """From the command to a page in which a problem can be typed and an answer is seen."""
+    """Time from the command to a page that shows an answer and takes a problem."""
     begin = time.perf_counter()
     with played(run) as address:
         page = opened(browser, address)
@@ -136,7 +136,7 @@ def opened(browser: Browser, address: str) -> Page:
 
 
 def answering(browser: Browser, address: str) -> Iterator[float]:
-    """From a problem typed to its answer, with the attention of its first digit drawn."""
+    """Yield the times from typing a problem to its answer, with the attention of its first digit drawn."""
     page = opened(browser, address)
     drawn = random.Random(0)
     for _ in range(NUM_SUMS):
@@ -149,7 +149,7 @@ def answering(browser: Browser, address: str) -> Iterator[float]:
 
 
 def crowd(address: str) -> list[float]:
-    """Seconds of every request of people who ask at once, each as soon as the last is answered."""
+    """Time every request of people who ask at once, each as soon as the previous one is answered."""
     seconds: list[float] = []
 
     def person(number: int) -> None:
@@ -157,9 +157,9 @@ def crowd(address: str) -> list[float]:
         for _ in range(REQUESTS):
             a, b = (drawn.randrange(10 ** (DIGITS - 1), 10**DIGITS) for _ in range(2))
             begin = time.perf_counter()
-            told = asked(address, f"{a}+{b}")
+            answer = asked(address, f"{a}+{b}")
             seconds.append(time.perf_counter() - begin)
-            assert told["expected"] == str(a + b), told
+            assert answer["expected"] == str(a + b), answer
 
     people = [threading.Thread(target=person, args=(number,)) for number in range(PEOPLE)]
     for one in people:
@@ -171,20 +171,19 @@ def crowd(address: str) -> list[float]:
 
 
 def asked(address: str, problem: str) -> dict[str, Any]:
-    """One question to the JSON interface, which goes through the same queue as the page."""
-    where = f"{address}/gradio_api/call/v2/answer"
+    """Ask the JSON interface, whose requests go through the same queue as those of the page."""
+    endpoint = f"{address}/gradio_api/call/v2/answer"
     body = json.dumps({"problem": problem}).encode()
-    request = urllib.request.Request(where, body, {"Content-Type": "application/json"})
+    request = urllib.request.Request(endpoint, body, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request) as response:
         event = json.load(response)["event_id"]
-    with urllib.request.urlopen(f"{where}/{event}") as response:
-        (told,) = json.loads(response.read().decode().partition("data: ")[2])
-    answer: dict[str, Any] = told
-    return answer
+    with urllib.request.urlopen(f"{endpoint}/{event}") as response:
+        answers: list[dict[str, Any]] = json.loads(response.read().decode().partition("data: ")[2])
+    return answers[0]
 
 
 def taken(run: Path, folder: Path) -> None:
-    """Pictures of a sum with attention, of heads switched off, and of a phone."""
+    """Take pictures of a sum with attention, of heads switched off, and of a phone."""
     with chromium() as browser, played(run) as address:
         page = opened(browser, address)
         page.set_viewport_size({"width": 1120, "height": 1300})
@@ -222,7 +221,7 @@ def ask(page: Page, problem: str) -> None:
 
 
 def down_to(page: Page, selector: str) -> FloatRect:
-    """The page from its top to the end of an element."""
+    """Return the part of the page from its top to the end of an element."""
     page.evaluate("scrollTo(0, 0)")
     box = page.locator(selector).bounding_box()
     assert box is not None

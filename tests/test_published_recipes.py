@@ -1,4 +1,4 @@
-"""Recipes that repeat published systems: their sizes, their lines, and that they train."""
+"""Recipes of published systems have the documents' sizes and lines, and they train."""
 
 import pytest
 import torch
@@ -22,12 +22,12 @@ MILLIONS = {"looped-abacus-1x16": 12.1, "looped-abacus-8x2": 63.5, "looped-abacu
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_as_many_parameters_as_the_document_has(name):
+def test_the_model_has_the_number_of_parameters_of_the_document(name):
     assert build_model(recipes.find(name)).num_parameters == PARAMETERS[name]
 
 
 @pytest.mark.parametrize("name", MILLIONS)
-def test_as_many_millions_of_parameters_as_the_paper_says(name):
+def test_the_model_has_the_millions_of_parameters_of_the_paper(name):
     model = build_model(recipes.find(name))
     assert round(model.num_parameters / 1e6, 1) == MILLIONS[name]
 
@@ -65,7 +65,7 @@ def test_the_encoders_are_layers_of_torch_between_an_embedding_and_a_head(name):
 
 
 def _layer_of_torch(config, own, prefix):
-    """A layer of torch's encoder with the weights of one of ours."""
+    """Return a layer of torch's encoder with the weights of one of ours."""
     layer = nn.TransformerEncoderLayer(
         config.width,
         config.num_heads,

@@ -80,7 +80,7 @@ def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path, quick_settings, s
         [record["loss"] for record in abacist.load(path).directory.read_metrics()]
         for path in (whole, broken)
     ]
-    # The record that spans the break averages over the steps since the checkpoint, no fewer.
+    # The record that spans the break averages over all steps since the checkpoint.
     assert losses[0][-1] == losses[1][-1]
 
 
@@ -105,7 +105,7 @@ def test_kill_9_at_any_moment_loses_only_the_work_since_the_last_checkpoint(
     assert _same(_weights(tmp_path / "whole"), _weights(killed))
 
 
-def test_ctrl_c_saves_and_says_so(tmp_path, quick_settings):
+def test_ctrl_c_saves_and_reports_the_step(tmp_path, quick_settings):
     class Press(Observer):
         def on_step(self, step: int, loss: float) -> None:
             if step == 13:
@@ -257,7 +257,7 @@ STORED = (2.706646, 2.647451, 2.282056)
 
 
 def test_every_recipe_takes_a_step_and_is_found_by_name(tmp_path, quick_settings):
-    # Published ones are too large; tests/test_published_recipes.py makes them small.
+    # Published recipes are too large; tests/test_published_recipes.py makes them smaller.
     ours = [
         n for n, recipe in recipes.RECIPES.items() if not recipe.__module__.endswith("published")
     ]
@@ -316,7 +316,7 @@ def test_an_incomplete_line_of_the_metrics_is_skipped_with_a_warning(untrained):
     whole = untrained.directory.read_metrics()
     with open(untrained.directory.metrics, "a") as file:
         file.write('{"step": 25, "loss": 1.')
-    with pytest.warns(UserWarning, match=r"metrics\.jsonl is damaged: line 4 and all"):
+    with pytest.warns(UserWarning, match=r"metrics\.jsonl is damaged from line 4 on"):
         assert untrained.directory.read_metrics() == whole
 
 

@@ -244,8 +244,8 @@ class _Tally:
         self.cases += len(ids)
         margins = []
         for some, right in zip(
-            ids.split(self.bounded.cases_at_once),
-            target.split(self.bounded.cases_at_once),
+            torch.split(ids, self.bounded.cases_at_once),
+            torch.split(target, self.bounded.cases_at_once),
             strict=True,
         ):
             bound = self.bounded.margins(part[0].pattern, some, right)

@@ -40,6 +40,7 @@ from abacist.models.attention import Attention
 from abacist.models.block import MLP, Block
 from abacist.models.encodings import AlibiBias
 from abacist.models.transformer import Transformer
+from abacist.models.views import View
 
 _SLACK = 1 + 2.0**-32
 _NUMBERS_AT_ONCE = 1 << 21
@@ -193,6 +194,7 @@ class BoundedModel:
         model = self.model
         coordinates = model.coordinates_by_scheme(pattern.coordinates)
         view, _ = model.views(coordinates, 0, "dense")
+        assert isinstance(view, View)
         visible_MM = view.visible[0]
         embedded = Enclosure.exact(model.embedding.weight[ids])
         embedded = self._norm(model.embedding_norm, embedded)
@@ -202,7 +204,7 @@ class BoundedModel:
             state = self._inject(state, embedded)
             for layer, block in enumerate(model.blocks):
                 assert isinstance(block, Block)
-                bias = self._score_bias(block.attention, view.pairs)
+                bias = self._score_bias(block.attention, view.bias_inputs)
                 is_last = recurrence == model.config.recurrences - 1 and layer == last_layer
                 state = self._attend(block, state, visible_MM, bias, is_last)
                 if not is_last:

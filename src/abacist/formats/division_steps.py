@@ -49,8 +49,8 @@ class DivisionSteps:
         """Divide; all divisors must have `divisor_length` digits."""
         dividend = problems.operand(0).digits_BW[:, : int(problems.lengths_BN[:, 0].max())]
         division = digits.divide(dividend, problems.operand(1).digits_BW[:, :divisor_length])
-        brought_down = division.brought_down_SBX.transpose(0, 1)
-        multiples = division.multiples_KBX.transpose(0, 1)
+        brought_down = division.brought_down_SBW.transpose(0, 1)
+        multiples = division.multiples.transpose(0, 1)
         batch, steps, width = brought_down.shape
         shape = (batch, steps, multiples.shape[1], width)
         differences, _ = digits.subtract_modulo(

@@ -120,7 +120,8 @@ class RunDirectory:
                 records.append(json.loads(line))
             except ValueError:
                 warnings.warn(
-                    f"{self.metrics} is damaged: line {number} and all lines after it are left out.",
+                    f"{self.metrics} is damaged from line {number} on; "
+                    "that line and all lines after it are left out.",
                     stacklevel=2,
                 )
                 break

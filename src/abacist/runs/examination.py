@@ -116,10 +116,10 @@ def _draw_shapes(sample: Sample, run: Run, generator: torch.Generator) -> tuple[
     trained_task, count = run.recipe.task, sample.n + sample.n // 4
     if isinstance(sample, SortingSample):
         (fewest, most), (shortest, longest) = sample.numbers, sample.digits
-        task = SortingConfig(
+        sorting = SortingConfig(
             min_numbers=fewest, max_numbers=most, min_digits=shortest, max_digits=longest
         ).build()
-        return task, task.draw_shapes(count, generator)
+        return sorting, sorting.draw_shapes(count, generator)
     assert isinstance(trained_task, ArithmeticConfig)
     digits = torch.tensor([sample.digits]).expand(count, 2)
     task = replace(trained_task, sampling=sample.sampling).build()

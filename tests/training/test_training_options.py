@@ -1,12 +1,8 @@
 """Optimisers, schedules, averages, curricula, precision: each follows its definition and resumes."""
 
 import copy
-import importlib.machinery
 import itertools
-import json
 import math
-import sys
-import types
 
 import pytest
 import torch
@@ -17,21 +13,11 @@ from abacist import recipes
 from abacist.configuration import override
 from abacist.data.stream import Curriculum
 from abacist.devices import find_device
-from abacist.errors import ConfigurationError, RunError, TrainingDiverged
+from abacist.errors import ConfigurationError
 from abacist.formats.annotated import Field
 from abacist.models.teacher_forcing import coordinates_of
-from abacist.recipes.examinations import (
-    DEFAULT,
-    ArithmeticSample,
-    Examination,
-    SortingSample,
-)
-from abacist.runs import embeddings, seeds, training
-from abacist.runs.examination import train_and_examine
-from abacist.runs.outcome import Distribution, Outcome
-from abacist.runs.outcome import read as read_outcome
+from abacist.runs import embeddings, training
 from abacist.runs.run import build_model, build_problems
-from abacist.runs.tracking import Tracked
 from abacist.training import checkpoint
 from abacist.training.config import Stage, TrainingConfig
 from abacist.training.loop import Observer
@@ -71,11 +57,11 @@ def prepared(settings, seed=0):
 
 SETTINGS = {
     "muon": {"training.optimizer": "muon"},
-    "mean weights": {"training.ema_decay": 0.9},
-    "muon and mean weights": {"training.optimizer": "muon", "training.ema_decay": 0.9},
+    "averaged weights": {"training.ema_decay": 0.9},
+    "muon and averaged weights": {"training.optimizer": "muon", "training.ema_decay": 0.9},
     "all tokens": {"training.loss_on": "all"},
     "trapezoid": {"training.schedule": "trapezoid"},
-    "parts": {"training.micro_batches": 3},
+    "micro-batches": {"training.micro_batches": 3},
     "bfloat16": {"training.precision": "bfloat16"},
     "float16": {"training.precision": "float16"},
     "no clipping": {"training.clip_norm": None},
@@ -225,9 +211,9 @@ def test_a_finished_run_has_the_averaged_weights_that_it_saved(tmp_path, quick_s
 
 def test_micro_batches_make_the_same_step(quick_settings):
     outcomes = []
-    for parts in (None, 4):
+    for micro_batches in (None, 4):
         model, optimizer, batches, config = prepared(
-            quick_settings | {"training.micro_batches": parts}
+            quick_settings | {"training.micro_batches": micro_batches}
         )
         loss = training_step(model, optimizer, batches.batch(0), config, 0, batches.aligned)
         outcomes.append((loss, optimizer.gradient.clone()))
@@ -392,7 +378,7 @@ def test_embeddings_are_recorded_and_those_after_the_checkpoint_recorded_again(
     assert not torch.equal(copies[0]["tokens"], copies[4]["tokens"])
 
 
-# Devices, trackers, seeds -------------------------------------------------------------------
+# Devices ------------------------------------------------------------------------------------
 
 
 def test_a_missing_device_is_refused(tmp_path, quick_settings):
@@ -414,151 +400,3 @@ def test_a_gpu_trains_on_the_same_problems_to_nearly_the_same_loss(tmp_path, qui
         records.append([record["loss"] for record in run.directory.read_metrics()])
         assert run.solve(["12+34"])[0].expected == "46"
     assert records[0] == pytest.approx(records[1], rel=1e-3)
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_metrics_go_to_tensorboard(tmp_path, quick_settings):
-    pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    path = tmp_path / "run"
-    with Tracked(["tensorboard"], path, Observer()) as observer:
-        run = abacist.train("add", out=path, settings=quick_settings, observer=observer)
-    events = EventAccumulator(str(path / "tensorboard"))
-    events.Reload()
-    logged = [(event.step, event.value) for event in events.Scalars("loss")]
-    expected = [(record["step"], record["loss"]) for record in run.directory.read_metrics()]
-    assert [step for step, _ in logged] == [step for step, _ in expected]
-    assert [v for _, v in logged] == pytest.approx([v for _, v in expected], rel=1e-6)
-
-
-def test_metrics_go_to_trackio(tmp_path, quick_settings, monkeypatch):
-    calls = []
-
-    class FakeRun:
-        def log(self, metrics, step=None):
-            calls.append((step, metrics))
-
-        def finish(self):
-            calls.append("finished")
-
-    def init(project):
-        calls.append(project)
-        return FakeRun()
-
-    fake = types.ModuleType("trackio")
-    fake.init = init
-    fake.__spec__ = importlib.machinery.ModuleSpec("trackio", None)
-    monkeypatch.setitem(sys.modules, "trackio", fake)
-    with Tracked(["trackio"], tmp_path / "run", Observer()) as observer:
-        run = abacist.train("add", out=tmp_path / "run", settings=quick_settings, observer=observer)
-    assert (calls[0], calls[-1]) == ("run", "finished")
-    expected = [(record["step"], record["loss"]) for record in run.directory.read_metrics()]
-    assert [(step, metrics["loss"]) for step, metrics in calls[1:-1]] == expected
-
-
-@pytest.mark.parametrize("name", ["tensorbord", ""])
-def test_an_unknown_tracker_is_refused(tmp_path, name):
-    with pytest.raises(ConfigurationError, match="track must be one of tensorboard, trackio"):
-        Tracked([name], tmp_path, Observer())
-
-
-def test_seeds_are_trained_as_if_alone_and_reported_as_a_distribution(tmp_path, quick_settings):
-    recipe = override(recipes.find("add"), quick_settings)
-    calls = []
-    distribution = seeds.start(
-        recipe, tmp_path / "seeds", [3, 4], 1, 1, "cpu", lambda *call: calls.append(call)
-    )
-    alone = abacist.train("add", out=tmp_path / "alone", seed=4, settings=quick_settings)
-    assert same(weights(tmp_path / "seeds" / "seed-4"), weights(alone.path))
-    assert [outcome.seed for outcome in distribution.outcomes] == [3, 4]
-    assert distribution.without_error.n == distribution.certified.n == 2
-    assert calls[-1] == (48, 48, distribution.outcomes)
-    data = distribution.to_json()
-    assert data["worst_exact_match"] <= data["median_exact_match"]
-    # A finished seed is not trained again, and one without an outcome is only examined again.
-    (tmp_path / "seeds" / "seed-4" / "outcome.json").unlink()
-    again = seeds.resume(tmp_path / "seeds")
-    assert again.outcomes[0] == distribution.outcomes[0]
-    assert again.outcomes[1].rows == distribution.outcomes[1].rows
-    assert again.outcomes[1].processor_seconds is None
-
-
-def test_the_examination_of_a_record_has_its_own_samples(tmp_path, quick_settings):
-    recipe = override(recipes.find("add"), quick_settings)
-    examination = Examination(
-        suites={"probes": {}}, samples=(ArithmeticSample("+", (4, 2), 20),), proved=False
-    )
-    outcome = train_and_examine(recipe, tmp_path / "run", 0, examination, 1, "cpu")
-    *probes, sample = outcome.rows
-    assert {row["suite"] for row in probes} == {"probes"}
-    assert (sample["suite"], sample["name"], sample["n"]) == ("sample", "4 + 2 digits", 20)
-    assert outcome.certificate is None
-    assert (outcome.steps, outcome.batch_size, outcome.threads) == (24, 8, 1)
-    assert [point["step"] for point in outcome.curve] == [10, 20, 24]
-    path = tmp_path / "outcome.json"
-    path.write_text(json.dumps(outcome.to_json()))
-    assert read_outcome(path) == outcome
-
-
-def test_the_samples_of_sorting_are_drawn_as_stated(tmp_path):
-    settings = {"task.max_numbers": 3, "task.max_digits": 2, "task.sampling": "uniform"}
-    few = {"num_steps": 2, "warmup_steps": 1, "curriculum": (), "decay_steps": None}
-    few |= {"batch_size": 2, "validation_problems": 2}
-    settings |= {f"training.{name}": value for name, value in few.items()}
-    recipe = override(recipes.find("sort"), settings)
-    examination = Examination(suites={}, samples=(SortingSample((4, 4), (2, 3), 10),))
-    (row,) = train_and_examine(recipe, tmp_path / "run", 0, examination, 1, "cpu").rows
-    assert (row["name"], row["n"], row["errors"]) == ("4 numbers of 2–3 digits", 10, 10)
-
-
-def test_a_seed_that_diverges_has_an_outcome_that_says_why(tmp_path, quick_settings, monkeypatch):
-    def diverge(*arguments, **options):
-        raise TrainingDiverged("the loss is not finite at step 1")
-
-    monkeypatch.setattr(training, "train", diverge)
-    recipe = override(recipes.find("add"), quick_settings)
-    outcome = train_and_examine(recipe, tmp_path / "run", 0, DEFAULT, 1, "cpu")
-    assert outcome.failure == "the loss is not finite at step 1"
-    assert (outcome.rows, outcome.certificate, outcome.is_right) == ([], None, False)
-
-
-def test_seeds_json_of_another_version_is_refused(tmp_path):
-    (tmp_path / "seeds.json").write_text('{"seeds": [0]}')
-    with pytest.raises(RunError, match=r"seeds\.json has no format version and this abacist reads"):
-        seeds.resume(tmp_path)
-
-
-def _outcome(seed, steps_to_target, errors=0, failure=None):
-    return Outcome(
-        seed=seed,
-        seconds=1.0,
-        processor_seconds=None,
-        steps=10,
-        batch_size=1,
-        threads=1,
-        peak_memory_mib=None,
-        parameters=1,
-        steps_to_target=steps_to_target,
-        curve=[],
-        rows=[{"errors": errors, "n": 10}],
-        certificate=None,
-        circumstances={},
-        failure=failure,
-    )
-
-
-def test_the_median_counts_seeds_that_never_reached_the_target_as_the_worst():
-    def median(*steps):
-        outcomes = [_outcome(seed, step) for seed, step in enumerate(steps)]
-        return Distribution(outcomes).median(lambda outcome: outcome.steps_to_target)
-
-    assert median(5, None, 3) == 5
-    assert median(5, None, None) is None
-    assert median(5, 4, 3, None) == 4.5
-    assert median() is None
-
-
-def test_a_seed_that_stopped_or_made_an_error_is_no_success():
-    outcomes = [_outcome(0, 5), _outcome(1, None, 0, "the loss is not finite"), _outcome(2, 5, 1)]
-    assert Distribution(outcomes).without_error.successes == 1

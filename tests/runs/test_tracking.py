@@ -1,0 +1,59 @@
+"""Metrics reach TensorBoard and trackio."""
+
+import importlib.machinery
+import sys
+import types
+
+import pytest
+
+import abacist
+from abacist.errors import ConfigurationError
+from abacist.runs.tracking import Tracked
+from abacist.training.loop import Observer
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_metrics_go_to_tensorboard(tmp_path, quick_settings):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    path = tmp_path / "run"
+    with Tracked(["tensorboard"], path, Observer()) as observer:
+        run = abacist.train("add", out=path, settings=quick_settings, observer=observer)
+    events = EventAccumulator(str(path / "tensorboard"))
+    events.Reload()
+    logged = [(event.step, event.value) for event in events.Scalars("loss")]
+    expected = [(record["step"], record["loss"]) for record in run.directory.read_metrics()]
+    assert [step for step, _ in logged] == [step for step, _ in expected]
+    assert [v for _, v in logged] == pytest.approx([v for _, v in expected], rel=1e-6)
+
+
+def test_metrics_go_to_trackio(tmp_path, quick_settings, monkeypatch):
+    calls = []
+
+    class FakeRun:
+        def log(self, metrics, step=None):
+            calls.append((step, metrics))
+
+        def finish(self):
+            calls.append("finished")
+
+    def init(project):
+        calls.append(project)
+        return FakeRun()
+
+    fake = types.ModuleType("trackio")
+    fake.init = init
+    fake.__spec__ = importlib.machinery.ModuleSpec("trackio", None)
+    monkeypatch.setitem(sys.modules, "trackio", fake)
+    with Tracked(["trackio"], tmp_path / "run", Observer()) as observer:
+        run = abacist.train("add", out=tmp_path / "run", settings=quick_settings, observer=observer)
+    assert (calls[0], calls[-1]) == ("run", "finished")
+    expected = [(record["step"], record["loss"]) for record in run.directory.read_metrics()]
+    assert [(step, metrics["loss"]) for step, metrics in calls[1:-1]] == expected
+
+
+@pytest.mark.parametrize("name", ["tensorbord", ""])
+def test_an_unknown_tracker_is_refused(tmp_path, name):
+    with pytest.raises(ConfigurationError, match="track must be one of tensorboard, trackio"):
+        Tracked([name], tmp_path, Observer())
