@@ -95,11 +95,37 @@ def make_record(name: str, count: int, threads: int, folder: Path, is_added_to: 
 HEAD = """\
 # Results
 
-Every recipe that has a committed record, with the command that makes it. This page is made from the
-records by `python benchmarks/records.py --pages`. Seconds are those of the clock and, in brackets, of the
-processor, on a machine of two cores that often had other work to do. All problems are of the test
-split unless a row names every problem or probes; errors are counted on the last checkpoint. Where
-seeds differ, the 95 % interval is that of the worst."""
+This page has a section for every recipe with a committed record, with the command that makes the record.
+`python benchmarks/records.py --pages` generates the page.
+
+Seconds are wall-clock seconds, with processor seconds in parentheses.
+The machine has two cores and often had other work to do.
+All problems belong to the test split, unless a row names every problem of a space or a set of probes.
+Errors are counted on the last checkpoint.
+
+A seed's column counts its wrong answers among `n` problems; where seeds have different numbers of problems, `n` is a range.
+The last column is the 95 % Wilson interval of the share of right answers for the worst seed."""
+
+LEARNS = {
+    "add": "sums of every length",
+    "add-tiny": "the same with the fewest parameters",
+    "add-many": "sums of any count of numbers",
+    "subtract": "differences, also negative",
+    "multiply": "products, written as on paper",
+    "divide": "quotients and remainders",
+    "modulo": "remainders alone",
+    "sort": "sorting up to 52 numbers",
+    "three-digit": "three-digit sums",
+    "spaced": "four-digit sums in any spacing",
+    "parallel": "all digits of a sum at once",
+    "five-operations": "+ − × // % up to 999",
+    "three-digit-grokking": "published: three-digit sums",
+    "parallel-encoder": "published: all digits at once",
+    "parallel-encoder-torch": "published: a variant",
+    "spaced-gpt2": "published: spaced sums",
+    "looped-abacus-small": "published: a looped model, made smaller",
+}
+"""What each recipe with a record learns, in a few words."""
 
 
 def records() -> dict[str, dict[str, Any]]:
@@ -116,9 +142,14 @@ def cost(seeds: list[dict[str, Any]]) -> str:
 
 
 def certified(seeds: list[dict[str, Any]]) -> str:
-    """How many seeds are, as `9 of 10`."""
+    """Return the number of certified seeds with its 95 % interval, as `9 of 10 (60–98 %)`."""
     proofs = [seed["certificate"] for seed in seeds if seed["certificate"]]
-    return f"{sum(proof['certified'] for proof in proofs)} of {len(proofs)}" if proofs else "–"
+    if not proofs:
+        return "–"
+    count = sum(proof["certified"] for proof in proofs)
+    bounds = Proportion(count, len(proofs)).interval
+    assert bounds is not None
+    return f"{count} of {len(proofs)} ({100 * bounds[0]:.0f}–{100 * bounds[1]:.0f} %)"
 
 
 def interval(rows: list[Row]) -> str:
@@ -128,77 +159,81 @@ def interval(rows: list[Row]) -> str:
     return "–" if bounds is None else f"{percent(bounds[0])} – {percent(bounds[1])}"
 
 
-def counted(rows: list[Row]) -> str:
-    """Errors of all seeds, as `**0** (9 seeds), **2,324** (1 seed)`."""
-    seeds = Counter(row["errors"] for row in rows)
-    if len(seeds) == 1:
-        return f"**{rows[0]['errors']:,}**"
-    return ", ".join(
-        f"**{errors:,}** ({times} seed{'s' * (times > 1)})"
-        for errors, times in sorted(seeds.items())
-    )
-
-
-def same_rows(seeds: list[dict[str, Any]]) -> Iterator[list[Row]]:
-    """Every row of the first seed with those of all others of its name."""
-    for first in seeds[0]["rows"]:
-        key = first["suite"], first["name"], first["measure"]
-        yield [
-            row
-            for seed in seeds
-            for row in seed["rows"]
-            if (row["suite"], row["name"], row["measure"]) == key
-        ]
+def same_rows(seeds: list[dict[str, Any]]) -> Iterator[list[Row | None]]:
+    """Yield every row of the first seed, with the same row of the others; None where one has none."""
+    tables = [
+        {(row["suite"], row["name"], row["measure"]): row for row in seed["rows"]} for seed in seeds
+    ]
+    for key in tables[0]:
+        yield [table.get(key) for table in tables]
 
 
 def command(name: str, count: int) -> str:
     return f"python benchmarks/records.py {name} --seeds {count}"
 
 
+def errors(rows: list[Row]) -> str:
+    """Return two cells: wrong answers of all seeds together, and the number of problems."""
+    wrong, asked = sum(row["errors"] for row in rows), sum(row["n"] for row in rows)
+    return f"{wrong:,} | {asked:,}"
+
+
 def summary() -> str:
-    """The README's table: one row for each recipe."""
+    """Return the README's table: one line for each recipe, with its first headline row."""
     lines = [
-        "| recipe | parameters | seeds | seconds (processor) | wrong, in each seed | certified |",
-        "|---|---|---|---|---|---|",
+        "| recipe | learns | parameters | training, s | test problems | wrong | of | certified seeds |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for name, record in records().items():
-        found = record["seeds"]
+        seeds = record["seeds"]
+        first = headlines(name, seeds)[0]
+        seconds = statistics.median(seed["seconds"] for seed in seeds)
         lines.append(
-            f"| [`{name}`](docs/results.md#{name}) | {found[0]['parameters']:,} | {len(found)} | "
-            f"{cost(found)} | {told(name, found)} | {certified(found)} |"
+            f"| [`{name}`](docs/results.md#{name}) | {LEARNS[name]} | "
+            f"{seeds[0]['parameters']:,} | {seconds:,.0f} | {first[0]['name']} | "
+            f"{errors(first)} | {certified(seeds)} |"
         )
     return "\n".join(lines)
 
 
-def told(name: str, seeds: list[dict[str, Any]]) -> str:
-    """The rows that stand for all, one below the other."""
-    labels = EXAMINATIONS[name].headlines
-    return "<br>".join(
-        f"{rows[0]['name']}: {counted(rows)} of {rows[0]['n']:,}"
-        for rows in same_rows(seeds)
-        if rows[0]["name"] in labels or rows[0]["name"].split(":")[0] in labels
-    )
+def headlines(name: str, seeds: list[dict[str, Any]]) -> list[list[Row]]:
+    """Return the rows that represent a recipe, in the order of its examination."""
+    rows_by_name = {}
+    for cells in same_rows(seeds):
+        rows = [row for row in cells if row is not None]
+        rows_by_name[rows[0]["name"]] = rows
+    return [
+        rows
+        for label in EXAMINATIONS[name].headlines
+        for row_name, rows in rows_by_name.items()
+        if label in (row_name, row_name.split(":")[0])
+    ]
 
 
 def side_by_side() -> str:
-    """The table of the published systems, each with ours below it."""
+    """Return the table of the published systems, each followed by ours, with one line per headline row."""
     lines = [
-        "| document | recipe | parameters | seconds (processor) | wrong, in each seed | certified | command |",
-        "|---|---|---|---|---|---|---|",
+        "| document | recipe | parameters | training, s | test problems | wrong | of | certified seeds |",
+        "|---|---|---|---|---|---|---|---|",
     ]
-    kept = records()
+    committed = records()
     for document, names in DOCUMENTS.items():
         for name in names:
-            if name not in kept:
-                size = f"{parameters(name):,}"
-                lines.append(f"| {document} | `{name}` | {size} | no record yet | | | |")
+            if name not in committed:
+                lines.append(
+                    f"| {document} | `{name}` | {parameters(name):,} | | no record: it needs a GPU | | | |"
+                )
                 continue
-            found = kept[name]["seeds"]
-            lines.append(
-                f"| {document} | [`{name}`](../results.md#{name}) | {found[0]['parameters']:,} | "
-                f"{cost(found)} | {told(name, found)} | {certified(found)} | "
-                f"`{command(name, len(found))}` |"
+            seeds = committed[name]["seeds"]
+            seconds = statistics.median(seed["seconds"] for seed in seeds)
+            first, last = (
+                f"| {document} | [`{name}`](../results.md#{name}) | "
+                f"{seeds[0]['parameters']:,} | {seconds:,.0f} |",
+                f" {certified(seeds)} |",
             )
+            for rows in headlines(name, seeds):
+                lines.append(f"{first} {rows[0]['name']} | {errors(rows)} |{last}")
+                first, last = "| | | | |", " |"
     return "\n".join(lines)
 
 
@@ -209,45 +244,52 @@ def parameters(name: str) -> int:
 
 
 def chapter(name: str, record: dict[str, Any]) -> str:
-    """All there is to say of a recipe, one seed a column."""
-    found = record["seeds"]
+    """Return a recipe's section of the results page, with one column for each seed."""
+    seeds = record["seeds"]
+    memory = max(seed["peak_memory_mib"] or 0 for seed in seeds)
     lines = [
         f"## {name}",
         "",
-        f"`{command(name, len(found))}` ([record](../results/{name}.json)): "
-        f"{found[0]['parameters']:,} parameters, {found[0]['steps']:,} steps, {cost(found)} s, "
-        f"peak memory {max(seed['peak_memory_mib'] or 0 for seed in found):,} MiB.",
+        f"`{command(name, len(seeds))}` ([record](../results/{name}.json))",
         "",
-        "| wrong | " + " | ".join(f"seed {seed['seed']}" for seed in found) + " | n | 95 % right |",
-        "|---|" + "---|" * (len(found) + 2),
+        f"{seeds[0]['parameters']:,} parameters, {seeds[0]['steps']:,} steps, {cost(seeds)} s "
+        f"(median), at most {memory:,} MiB of memory.",
+        "",
+        "| wrong | " + " | ".join(f"seed {seed['seed']}" for seed in seeds) + " | n | 95 % right |",
+        "|---|" + "---|" * (len(seeds) + 2),
     ]
-    for rows in same_rows(found):
+    for cells in same_rows(seeds):
+        rows = [row for row in cells if row is not None]
         measure = "" if rows[0]["measure"] == "exact match" else f", {rows[0]['measure']}"
-        errors = " | ".join(f"{row['errors']:,}" for row in rows)
-        n = f"{rows[0]['n']:,}"
-        lines.append(f"| {rows[0]['name']}{measure} | {errors} | {n} | {interval(rows)} |")
-    lines += ["| seconds | " + " | ".join(f"{seed['seconds']:,}" for seed in found) + " | | |"]
-    proofs = [seed["certificate"] for seed in found]
+        wrong = " | ".join("–" if row is None else f"{row['errors']:,}" for row in cells)
+        sizes = sorted({row["n"] for row in rows})
+        n = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
+        lines.append(f"| {rows[0]['name']}{measure} | {wrong} | {n} | {interval(rows)} |")
+    lines.append(seed_row("training, s", [f"{seed['seconds']:,}" for seed in seeds]))
+    proofs = [seed["certificate"] for seed in seeds]
     if all(proofs):
-        cells = [
-            f"{'yes' if proof['certified'] else '**no**'}, margin {proof['smallest_margin']}"
-            + ("" if proof["wrong"] is None else f", {proof['wrong']:,} wrong")
-            for proof in proofs
+        wrong = [f"{proof['wrong']:,}" if proof["wrong"] is not None else "–" for proof in proofs]
+        lines += [
+            seed_row("certified", ["yes" if proof["certified"] else "**no**" for proof in proofs]),
+            seed_row("smallest margin", [str(proof["smallest_margin"]) for proof in proofs]),
+            seed_row("wrong neighbourhoods", wrong, f"{proofs[0]['neighbourhoods'] or 0:,}"),
+            seed_row("proof, s", [str(proof["seconds"]) for proof in proofs]),
         ]
-        lines.append(
-            f"| certified | {' | '.join(cells)} | {proofs[0]['neighbourhoods'] or 0:,} "
-            f"neighbourhoods | {max(proof['seconds'] for proof in proofs)} s |"
-        )
-    where = found[0]["circumstances"]
-    threads = ", ".join(sorted({str(seed["threads"]) for seed in found}))
+    machine = seeds[0]["circumstances"]
+    threads = ", ".join(sorted({str(seed["threads"]) for seed in seeds}))
     lines += [
         "",
-        f"{where['machine']}, {where['cores']} cores, threads {threads}, torch {where['torch']}, "
-        f"Python {where['python']}.",
+        f"{machine['machine']}, {machine['cores']} cores, threads {threads}, "
+        f"torch {machine['torch']}, Python {machine['python']}.",
     ]
     if (ROOT / "results" / f"{name}.png").exists():
         lines += ["", f"![Loss and exact match of seed 0 by step](../results/{name}.png)"]
     return "\n".join(lines)
+
+
+def seed_row(name: str, cells: list[str], n: str = "") -> str:
+    """Return a table row with one cell for each seed."""
+    return f"| {name} | {' | '.join(cells)} | {n} | |"
 
 
 def page() -> str:

@@ -51,19 +51,80 @@ def test_links_lead_somewhere(document):
             assert (document.parent / target).exists(), target
 
 
+def test_the_readme_is_short():
+    assert len(README.split()) <= 1_300
+
+
+def test_the_output_shown_in_the_readme_is_that_of_the_record():
+    seed = json.loads((ROOT / "results" / "add.json").read_text())["seeds"][0]
+    output = README.partition("$ make demo\n")[2].partition("```")[0]
+    assert f"{seed['parameters']:,} parameters, {seed['threads']} thread\n" in output
+    steps = re.findall(r"step +([\d,]+) of 1,500 +loss ([\d.]+) +exact match ([\d.]+%)", output)
+    curve = {point["step"]: point for point in seed["curve"]}
+    assert len(steps) == 3
+    for step, loss, exact_match in steps:
+        point = curve[int(step.replace(",", ""))]
+        assert (loss, exact_match) == (f"{point['loss']:.5f}", percent(point["exact_match"]))
+    rows = {row["name"]: row for row in seed["rows"]}
+    shown = re.findall(r"^  (.+?) +100% +(\d+) +([\d,]+) +.+% +([\d.]+)$", output, re.MULTILINE)
+    assert len(shown) == 4
+    for name, wrong, n, margin in shown:
+        row = rows[name]
+        assert (int(wrong), int(n.replace(",", ""))) == (row["errors"], row["n"])
+        assert float(margin) == row["smallest_margin"]
+    proof = seed["certificate"]
+    assert f"{proof['neighbourhoods']:,} neighbourhoods checked, {proof['wrong']} wrong" in output
+    assert f"smallest margin {proof['smallest_margin']} logits" in output
+
+
 def test_commands_in_the_readme_exist():
-    lines = re.findall(r"^\s*(?:\$ )?\.venv/bin/abacist (.+)$", README, flags=re.MULTILINE)
-    assert len(lines) >= 5
+    lines = re.findall(r"^\$ \.venv/bin/abacist (.+)$", README, flags=re.MULTILINE)
+    assert len(lines) >= 3
     for line in lines:
         assert line.split()[0] in COMMANDS, line
 
 
 def test_files_named_in_the_reading_order_exist():
-    section = README.partition("## Read the code")[2].partition("## Layout")[0]
+    section = README.partition("## The code")[2].partition("## Contributing")[0]
     names = re.findall(r"`([a-z_]+/[a-z_]+\.py)`", section)
     assert len(names) > 5
     for name in names:
         assert (ROOT / "src" / "abacist" / name).is_file(), name
+
+
+def prose(document: Path) -> list[str]:
+    """Return the lines of a document without code, tables, comments and headings; blank where one was."""
+    text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^ {4,}\S.*$", "", text, flags=re.MULTILINE) if "\n    " in text else text
+    lines = [re.sub(r"`[^`]*`", "code", line) for line in text.splitlines()]
+    heading = r" *(\||#|<!--|!\[|\*\*[^*]+\*\*$)"
+    return ["" if re.match(heading, line) else line for line in lines]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_markdown_has_one_sentence_a_line(document):
+    lines = prose(document)
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        text = re.sub(r"\([^()]*\)", "", line).replace("et al. ", "et al ")
+        text = re.sub(r"^ *(\*|\d+\.) ", "", text)
+        assert not re.search(r"[a-z0-9)*…%][.?!]\*{0,2} +\S", text), line
+        if line.strip() and following.strip() and not re.match(r" *(\*|\d+\.) ", following):
+            assert re.search(r"[.?!:;]\W*$", line), line
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_paragraphs_have_at_most_five_sentences(document):
+    for paragraph in re.split(r"\n(?: *\n| *(?:\*|\d+\.) )", "\n".join(prose(document))):
+        assert len(paragraph.strip().splitlines()) <= 5, paragraph
+
+
+RETIRED = r"behind|told|by chance|so many|in vain|all the same|for ever|reach(?:es)? of|listing"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_documents_use_the_words_of_the_glossary(document):
+    for line in prose(document):
+        assert not re.search(rf"\b(?:{RETIRED})\b", line), line
 
 
 def test_benchmarks_and_records_named_in_documents_exist():
@@ -88,21 +149,49 @@ def test_every_recipe_states_its_parameters_and_has_the_record_it_promises(name)
     assert f"docs/results.md#{name}" in README
 
 
-def test_the_certificate_document_counts_as_the_program_does():
-    text = (ROOT / "docs" / "certificate.md").read_text()
-    record = json.loads((ROOT / "results" / "add.json").read_text())
-    assert {seed["certificate"]["neighbourhoods"] for seed in record["seeds"]} == {24_518}
-    assert "24,518" in text
-    for name, counted in (
-        ("subtract", 24_518),
-        ("add-many", 97_834),
-        ("multiply", 67_555),
-        ("divide", 269_796),
+def test_the_pages_on_certificates_count_as_the_program_does():
+    pages = {path.stem: path.read_text() for path in (ROOT / "docs").glob("certificate*.md")}
+    for name, counted, page in (
+        ("add", 24_518, "certificate"),
+        ("subtract", 24_518, "certificate-differences"),
+        ("add-many", 97_834, "certificate-differences"),
+        ("multiply", 67_555, "certificate-products"),
+        ("divide", 269_796, "certificate-divisions"),
+        ("modulo", 262_910, "certificate-divisions"),
+        ("sort", 3_599, "certificate-sorting"),
     ):
         record = json.loads((ROOT / "results" / f"{name}.json").read_text())
         assert {seed["certificate"]["neighbourhoods"] for seed in record["seeds"]} == {counted}
-        assert f"{counted:,}" in text
-    assert "223,518" in text
+        assert f"{counted:,}" in pages[page]
+    assert "223,518" in pages["certificate"]
+
+
+DIVISIONS = (ROOT / "docs" / "certificate-divisions.md").read_text()
+
+
+def test_the_picture_of_a_division_is_that_of_the_model():
+    assert (ROOT / "docs" / "division.svg").read_text() == benchmark("division_picture").picture()
+
+
+def test_the_division_worked_out_is_the_line_of_the_format():
+    task = build_task(TASKS["divide"])
+    format = build_format(FORMATS["non-restoring-division"], TASKS["divide"])
+    problems = task.parse(["953//26"])
+    lines = format.write(problems, task.answer(problems))
+    text = format.vocabulary.text(lines.ids[0].tolist()).removeprefix("<start>")
+    assert f"`{text}`" in DIVISIONS
+    work = text.partition("=")[2]
+    rows = re.findall(
+        r"^\| `([-+]\d)` \| (\S+) \| (\S+) \| `(\S+)` \| (\S*) ?\| (\S*) ?\|$",
+        DIVISIONS.replace("−", "-"),
+        flags=re.MULTILINE,
+    )
+    assert work == "".join(f"{row[0]}:{row[3]}" for row in rows) + "-0:<end>"
+    for count, before, after, digits, mirrored, mirrored_after in rows:
+        assert int(before) + (26 if count[0] == "+" else -26) == int(after)
+        assert int(digits.replace("'", "")[::-1]) == int(after) % 1000
+        if mirrored:
+            assert (int(mirrored), int(mirrored_after)) == (-1 - int(before), -1 - int(after))
 
 
 PROBLEMS = (ROOT / "docs" / "problems.md").read_text()
