@@ -103,7 +103,7 @@ The machine has two cores and often had other work to do.
 All problems belong to the test split, unless a row names every problem of a space or a set of probes.
 Errors are counted on the last checkpoint.
 
-A seed's column counts its wrong answers among `n` problems; where seeds have different numbers of problems, `n` is a range.
+A seed's column counts its wrong answers among `n` problems; `n` is a range where seeds differ.
 The last column is the 95 % Wilson interval of the share of right answers for the worst seed."""
 
 LEARNS = {
