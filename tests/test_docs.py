@@ -389,6 +389,6 @@ def test_what_is_told_of_the_other_seed_is_in_its_record():
     record, text = record_of("how-it-adds-seed-1"), HOW_IT_ADDS
     effect = {row["patched"]: row["mean"] for row in record["patching"]}
     others = max(effect[f"head {head}"] for head in (1, 2, 3))
-    assert f"mean effect {effect['head 0']:.2f}\nagainst at most {others:.2f}" in text
+    assert f"mean effect of {effect['head 0']:.2f} against at most {others:.2f}" in text
     off_by_one = record["errors"][0]["off by one"]["value"]
     assert f"without it {percent(off_by_one)} of the wrong digits" in text
