@@ -186,7 +186,7 @@ def summary() -> str:
     ]
     for name, record in records().items():
         seeds = record["seeds"]
-        first = headlines(name, seeds)[0]
+        first = headline_rows(name, seeds)[0]
         seconds = statistics.median(seed["seconds"] for seed in seeds)
         lines.append(
             f"| [`{name}`](docs/results.md#{name}) | {LEARNS[name]} | "
@@ -196,7 +196,7 @@ def summary() -> str:
     return "\n".join(lines)
 
 
-def headlines(name: str, seeds: list[dict[str, Any]]) -> list[list[Row]]:
+def headline_rows(name: str, seeds: list[dict[str, Any]]) -> list[list[Row]]:
     """Return the rows that represent a recipe, in the order of its examination."""
     rows_by_name = {}
     for cells in same_rows(seeds):
@@ -231,7 +231,7 @@ def side_by_side() -> str:
                 f"{seeds[0]['parameters']:,} | {seconds:,.0f} |",
                 f" {certified(seeds)} |",
             )
-            for rows in headlines(name, seeds):
+            for rows in headline_rows(name, seeds):
                 lines.append(f"{first} {rows[0]['name']} | {errors(rows)} |{last}")
                 first, last = "| | | | |", " |"
     return "\n".join(lines)

@@ -9,18 +9,19 @@ from pathlib import Path
 import pytest
 
 from abacist.cli import COMMANDS
-from abacist.configuration import settings
 from abacist.formats.config import FORMATS
+from abacist.formats.format import build_format
 from abacist.inspection.lens import LENSES
 from abacist.intervals import percent
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.recipes import RECIPES, find
 from abacist.runs.run import build_model
-from abacist.scoring.config import ScoringConfig
+from abacist.scoring.config import RANGES
 from abacist.scoring.failures import Failure
 from abacist.scoring.scorecard import SUITES
 from abacist.scoring.solving import Solution
 from abacist.tasks.config import TASKS, ArithmeticConfig
+from abacist.tasks.task import build_task
 from abacist.training.config import TrainingConfig
 
 ROOT = Path(__file__).parents[1]
@@ -66,8 +67,8 @@ def test_the_output_shown_in_the_readme_is_that_of_the_record():
         point = curve[int(step.replace(",", ""))]
         assert (loss, exact_match) == (f"{point['loss']:.5f}", percent(point["exact_match"]))
     rows = {row["name"]: row for row in seed["rows"]}
-    shown = re.findall(r"^  (.+?) +100% +(\d+) +([\d,]+) +.+% +([\d.]+)$", output, re.MULTILINE)
-    assert len(shown) == 4
+    shown = re.findall(r"^(.+?) +100% +(\d+) +([\d,]+) +.+% +([\d.]+)$", output, re.MULTILINE)
+    assert len(shown) == 5
     for name, wrong, n, margin in shown:
         row = rows[name]
         assert (int(wrong), int(n.replace(",", ""))) == (row["errors"], row["n"])
@@ -198,7 +199,7 @@ PROBLEMS = (ROOT / "docs" / "problems.md").read_text()
 
 
 def rows_of(table: str) -> dict[str, str]:
-    """The first two cells of a table's rows, by the name in the first."""
+    """Return the second cell of each row of a table, by the name in the first."""
     section = PROBLEMS.partition(f"## {table}")[2].partition("\n## ")[0]
     return dict(re.findall(r"^\| `(\w[\w-]*)` \| (.+?) \|$", section, flags=re.MULTILINE))
 
@@ -209,10 +210,10 @@ def test_every_task_and_format_has_its_row():
 
 
 @pytest.mark.parametrize("name", [name for name in TASKS if name != "five-operations"])
-def test_the_example_of_a_task_has_the_answer_given(name):
-    asked, answered = re.findall(r"`([^`]+)`", rows_of("Tasks")[name])[:2]
-    task = TASKS[name].build()
-    assert task.answer(task.parse([asked])).texts() == [answered]
+def test_the_example_of_a_task_has_the_answer_shown(name):
+    problem, answer = re.findall(r"`([^`]+)`", rows_of("Tasks")[name])[:2]
+    task = build_task(TASKS[name])
+    assert task.answer(task.parse([problem])).texts() == [answer]
 
 
 @pytest.mark.parametrize(
@@ -239,11 +240,11 @@ def test_the_example_of_a_task_has_the_answer_given(name):
         ("residues", TASKS["add-modulo"], "95+30"),
     ],
 )
-def test_the_line_of_a_format_is_written_so(name, task, problem):
+def test_the_line_of_a_format_is_the_one_shown(name, task, problem):
     shown = re.search(r"`([^`]+)`", rows_of("Formats")[name])[1]
-    problems = task.build().parse([problem])
-    format = FORMATS[name].build(task)
-    lines = format.write(problems, task.build().answer(problems))
+    problems = build_task(task).parse([problem])
+    format = build_format(FORMATS[name], task)
+    lines = format.write(problems, build_task(task).answer(problems))
     assert format.vocabulary.text(lines.ids[0].tolist()) == shown
 
 
@@ -279,21 +280,20 @@ def test_step_times_in_the_document_are_those_of_the_record():
 def test_settings_named_in_the_page_on_training_exist():
     text = (ROOT / "docs" / "training.md").read_text()
     settings = set(re.findall(r"training\.([a-z_]+)", text))
-    fields_there = {field.name for field in fields(TrainingConfig)}
+    all_settings = {field.name for field in fields(TrainingConfig)}
     assert len(settings) > 12
-    assert settings <= fields_there
+    assert settings <= all_settings
     described = {"num_steps", "batch_size", "learning_rate", "beta1", "beta2", "momentum"}
     described |= {"weight_decay", "progressive_loss", "progressive_weight", "validate_every"}
-    left_out = {name for name in fields_there - settings - described if name not in text}
+    left_out = {name for name in all_settings - settings - described if name not in text}
     assert left_out <= {"validation_problems"}
 
 
 def test_every_suite_has_its_row():
     text = (ROOT / "docs" / "scoring.md").read_text()
     assert re.findall(r"^\| `(\w+)` \| .+ \|$", text, flags=re.MULTILINE) == list(SUITES)
-    fields = {setting.name for setting in settings(ScoringConfig())}
     for option in re.findall(r"--([a-z][a-z-]+)", text):
-        assert option.replace("-", "_") in fields or option in (
+        assert option.replace("-", "_") in RANGES or option in (
             "suite",
             "help",
             "out",
@@ -339,15 +339,15 @@ def test_figures_on_how_it_adds_are_those_of_the_committed_record():
     assert "| what all heads bring |" in HOW_IT_ADDS
 
 
-def test_the_reach_that_is_drawn_holds_the_same_tokens_in_both_sums():
+def test_the_receptive_field_that_is_drawn_holds_the_same_tokens_in_both_sums():
     record = record_of("how-it-adds")
-    held = {tuple(told["tokens"][token] for token in told["reach"]) for told in record["reach"]}
-    assert held == {("<start>", "6", "4", "7", "0", "4")}
-    found = record["elsewhere"]
-    low, high = found["places"]
-    assert f"In {found['n']:,} other sums" in HOW_IT_ADDS
+    contexts = {tuple(sum["tokens"][token] for token in sum["reach"]) for sum in record["reach"]}
+    assert contexts == {("<start>", "6", "4", "7", "0", "4")}
+    other_sums = record["elsewhere"]
+    low, high = other_sums["places"]
+    assert f"In {other_sums['n']:,} other sums" in HOW_IT_ADDS
     assert f"at places from {low} to {high} " in HOW_IT_ADDS
-    assert f"by at most {found['largest difference']:.0e}," in HOW_IT_ADDS
+    assert f"by at most {other_sums['largest difference']:.0e}," in HOW_IT_ADDS
     proof = record["certificate"]
     assert (proof["certified"], proof["neighbourhoods"], proof["wrong"]) == (True, 24_518, 0)
     assert f"by {proof['smallest_margin']:.2f} logits" in HOW_IT_ADDS
@@ -369,9 +369,9 @@ def test_learned_places_break_where_one_head_loses_its_column():
         assert right["what all heads bring"] > 0.77
         assert right["the token's own embedding"] < 0.04
     assert f"{seed['parameters']:,} parameters" in HOW_IT_ADDS
-    told = record_of("how-it-adds")["columns"]
-    for head in (*told["next"], *told["own"]):
-        assert max(head[-2:]) - min(head[2:9]) < 0.08, "differences know no end of training"
+    attention = record_of("how-it-adds")["columns"]
+    for head in (*attention["next"], *attention["own"]):
+        assert max(head[-2:]) - min(head[2:9]) < 0.08, "the recipe attends alike at every place"
 
 
 def test_head_0_of_the_record_carries_and_the_others_do_not():
@@ -385,7 +385,7 @@ def test_head_0_of_the_record_carries_and_the_others_do_not():
     assert after["0 attention"]["accuracy"]["value"] == 1
 
 
-def test_what_is_told_of_the_other_seed_is_in_its_record():
+def test_figures_about_the_other_seed_are_in_its_record():
     record, text = record_of("how-it-adds-seed-1"), HOW_IT_ADDS
     effect = {row["patched"]: row["mean"] for row in record["patching"]}
     others = max(effect[f"head {head}"] for head in (1, 2, 3))

@@ -1,4 +1,4 @@
-"""Every notebook runs from its first cell to its last, on a tiny budget."""
+"""Every notebook runs from its first cell to its last, with a tiny training budget."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_a_notebook_runs(notebook, tmp_path, monkeypatch, capsys):
     names: dict[str, object] = {}
     for source in sources:
         assert not source.startswith("!")
-        # All of a million sums take half a minute.
+        # Scoring all of a million sums takes half a minute.
         tiny = source.replace('"exhaustive"', '"splits"')
         exec(compile(tiny, notebook.name, "exec"), names)
         if names.get("settings") == {}:
