@@ -268,11 +268,11 @@ def chapter(name: str, record: dict[str, Any]) -> str:
     lines.append(seed_row("training, s", [f"{seed['seconds']:,}" for seed in seeds]))
     proofs = [seed["certificate"] for seed in seeds]
     if all(proofs):
-        wrong = [f"{proof['wrong']:,}" if proof["wrong"] is not None else "–" for proof in proofs]
+        wrong_cases = ["–" if proof["wrong"] is None else f"{proof['wrong']:,}" for proof in proofs]
         lines += [
             seed_row("certified", ["yes" if proof["certified"] else "**no**" for proof in proofs]),
             seed_row("smallest margin", [str(proof["smallest_margin"]) for proof in proofs]),
-            seed_row("wrong neighbourhoods", wrong, f"{proofs[0]['neighbourhoods'] or 0:,}"),
+            seed_row("wrong neighbourhoods", wrong_cases, f"{proofs[0]['neighbourhoods'] or 0:,}"),
             seed_row("proof, s", [str(proof["seconds"]) for proof in proofs]),
         ]
     machine = seeds[0]["circumstances"]

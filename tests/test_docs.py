@@ -26,7 +26,7 @@ from abacist.training.config import TrainingConfig
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def benchmark(name: str):
@@ -96,7 +96,7 @@ def test_files_named_in_the_reading_order_exist():
 def prose(document: Path) -> list[str]:
     """Return the lines of a document without code, tables, comments and headings; blank where one was."""
     text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
-    text = re.sub(r"^ {4,}\S.*$", "", text, flags=re.MULTILINE) if "\n    " in text else text
+    text = re.sub(r"^ {4,}\S.*$", "", text, flags=re.MULTILINE)
     lines = [re.sub(r"`[^`]*`", "code", line) for line in text.splitlines()]
     heading = r" *(\||#|<!--|!\[|\*\*[^*]+\*\*$)"
     return ["" if re.match(heading, line) else line for line in lines]
