@@ -37,7 +37,7 @@ def picture() -> str:
 
     # Tokens and where they are drawn, (column, row): columns grow to the right, row 0 is the prompt.
     columns = len(dividend) + 1
-    drawn = {1 + i: (1 + i, 0) for i in range(len(dividend))}
+    drawn: dict[int, tuple[float, int]] = {1 + i: (1 + i, 0) for i in range(len(dividend))}
     drawn |= {2 + len(dividend) + i: (columns + 1 + i, 0) for i in range(len(divisor))}
     remarks = []
     rest, steps_done, num_rows = int(dividend[: len(divisor)]), 0, 0
@@ -84,8 +84,8 @@ def picture() -> str:
     x, y = place(-2, 0)
     right, _ = place(columns + 3, 0)
     body.append(f'<path d="M{x:g} {y + 12}H{right:g}" stroke="#888"/>')
-    for row, remark in enumerate(remarks, start=1):
-        x, y = place(columns + 1, row)
+    for number, remark in enumerate(remarks, start=1):
+        x, y = place(columns + 1, number)
         body.append(
             f'<text x="{x:g}" y="{y}" font-size="13" fill="#555" text-anchor="start">{remark}</text>'
         )
