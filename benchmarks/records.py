@@ -19,7 +19,6 @@ import json
 import re
 import statistics
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

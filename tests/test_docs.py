@@ -21,7 +21,6 @@ from abacist.scoring.failures import Failure
 from abacist.scoring.scorecard import SUITES
 from abacist.scoring.solving import Solution
 from abacist.tasks.config import TASKS, ArithmeticConfig
-from abacist.tasks.task import build_task
 from abacist.training.config import TrainingConfig
 
 ROOT = Path(__file__).parents[1]
@@ -175,7 +174,7 @@ def test_the_picture_of_a_division_is_that_of_the_model():
 
 
 def test_the_division_worked_out_is_the_line_of_the_format():
-    task = build_task(TASKS["divide"])
+    task = TASKS["divide"].build()
     format = build_format(FORMATS["non-restoring-division"], TASKS["divide"])
     problems = task.parse(["953//26"])
     lines = format.write(problems, task.answer(problems))
@@ -212,7 +211,7 @@ def test_every_task_and_format_has_its_row():
 @pytest.mark.parametrize("name", [name for name in TASKS if name != "five-operations"])
 def test_the_example_of_a_task_has_the_answer_shown(name):
     problem, answer = re.findall(r"`([^`]+)`", rows_of("Tasks")[name])[:2]
-    task = build_task(TASKS[name])
+    task = TASKS[name].build()
     assert task.answer(task.parse([problem])).texts() == [answer]
 
 
@@ -242,9 +241,9 @@ def test_the_example_of_a_task_has_the_answer_shown(name):
 )
 def test_the_line_of_a_format_is_the_one_shown(name, task, problem):
     shown = re.search(r"`([^`]+)`", rows_of("Formats")[name])[1]
-    problems = build_task(task).parse([problem])
+    problems = task.build().parse([problem])
     format = build_format(FORMATS[name], task)
-    lines = format.write(problems, build_task(task).answer(problems))
+    lines = format.write(problems, task.build().answer(problems))
     assert format.vocabulary.text(lines.ids[0].tolist()) == shown
 
 
