@@ -10,7 +10,6 @@ import pytest
 
 from abacist.cli import COMMANDS
 from abacist.formats.config import FORMATS
-from abacist.formats.format import build_format
 from abacist.inspection.lens import LENSES
 from abacist.intervals import percent
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
@@ -175,7 +174,7 @@ def test_the_picture_of_a_division_is_that_of_the_model():
 
 def test_the_division_worked_out_is_the_line_of_the_format():
     task = TASKS["divide"].build()
-    format = build_format(FORMATS["non-restoring-division"], TASKS["divide"])
+    format = FORMATS["non-restoring-division"].build(TASKS["divide"])
     problems = task.parse(["953//26"])
     lines = format.write(problems, task.answer(problems))
     text = format.vocabulary.text(lines.ids[0].tolist()).removeprefix("<start>")
@@ -242,7 +241,7 @@ def test_the_example_of_a_task_has_the_answer_shown(name):
 def test_the_line_of_a_format_is_the_one_shown(name, task, problem):
     shown = re.search(r"`([^`]+)`", rows_of("Formats")[name])[1]
     problems = task.build().parse([problem])
-    format = build_format(FORMATS[name], task)
+    format = FORMATS[name].build(task)
     lines = format.write(problems, task.build().answer(problems))
     assert format.vocabulary.text(lines.ids[0].tolist()) == shown
 
