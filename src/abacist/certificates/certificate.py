@@ -18,6 +18,7 @@ The argument, in full in `docs/certificate.md`:
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -38,9 +39,6 @@ from abacist.certificates.receptive_fields import (
 )
 from abacist.certificates.rounding import FLOAT32, BoundedModel, Precision
 from abacist.formats.format import Format
-from abacist.formats.insertion_sort import InsertionSortFormat
-from abacist.formats.long_multiplication import LongMultiplicationFormat
-from abacist.formats.non_restoring_division import NonRestoringDivisionFormat
 from abacist.models.block import Block
 from abacist.models.encodings import INVISIBLE
 from abacist.models.receptive_field import obstacle_to_finite_receptive_field
@@ -48,9 +46,7 @@ from abacist.models.teacher_forcing import coordinates_of
 from abacist.models.transformer import Transformer
 from abacist.scoring.solving import Solution, solve
 from abacist.scoring.trained_model import TrainedModel
-from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems
-from abacist.tasks.sorting import Sorting
 from abacist.tasks.task import Task
 
 _ROWS_PER_PASS = 50_000
@@ -175,17 +171,17 @@ def _prove(
     )
 
 
+_ENUMERATIONS: dict[str, Callable[[Transformer, Any, Any], Enumeration]] = {
+    "long-multiplication": LongMultiplicationEnumeration,
+    "non-restoring-division": NonRestoringDivisionEnumeration,
+    "insertion-sort": InsertionSortEnumeration,
+}
+
+
 def _enumeration(exact: Transformer, task: Task, format: Format, most_cases: float) -> Enumeration:
     """Return the enumeration of all contexts. Raises `NotProvable` if there is none for the task."""
-    if isinstance(format, LongMultiplicationFormat):
-        assert isinstance(task, Arithmetic)
-        return LongMultiplicationEnumeration(exact, task, format)
-    if isinstance(format, NonRestoringDivisionFormat):
-        assert isinstance(task, Arithmetic)
-        return NonRestoringDivisionEnumeration(exact, task, format)
-    if isinstance(format, InsertionSortFormat):
-        assert isinstance(task, Sorting)
-        return InsertionSortEnumeration(exact, task, format)
+    if format.enumeration in _ENUMERATIONS:
+        return _ENUMERATIONS[format.enumeration](exact, task, format)
     return ColumnAdditionEnumeration(exact, find_layout(task, format, exact.config), most_cases)
 
 

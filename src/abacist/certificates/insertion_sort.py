@@ -31,7 +31,7 @@ from abacist.certificates.receptive_fields import (
     visibility_in,
 )
 from abacist.formats.annotated import AnnotatedTokens, Field
-from abacist.formats.insertion_sort import InsertionSortFormat
+from abacist.formats.insertion_sort import DIGIT, LABEL, InsertionSortFormat
 from abacist.models.transformer import Transformer
 from abacist.tasks.problems import Problems, Shapes
 from abacist.tasks.sorting import Sorting
@@ -39,7 +39,7 @@ from abacist.tasks.sorting import Sorting
 WRITTEN, POINTED_TO = range(2)
 """Roles of the two tokens that decide, if they are a digit or a label; other tokens are symbols."""
 
-_DIGIT, _LABEL, _NOTHING = "digit", "label", "nothing"
+_NOTHING = "nothing"
 _Kinds = tuple[str, str]
 """The kind of a token and the kind of the token it points to."""
 _SHORT = ("0", "1", "10")
@@ -77,8 +77,8 @@ class Step:
         if int(self.line.field[0, 0]) == Field.START:
             numbers[0] = SYMBOL
         if self.pointer is not None:
-            numbers[self.pointer] = POINTED_TO if pointed_to in (_DIGIT, _LABEL) else SYMBOL
-        numbers[self.query] = WRITTEN if written in (_DIGIT, _LABEL) else SYMBOL
+            numbers[self.pointer] = POINTED_TO if pointed_to in (DIGIT, LABEL) else SYMBOL
+        numbers[self.query] = WRITTEN if written in (DIGIT, LABEL) else SYMBOL
         return numbers
 
 
@@ -107,20 +107,20 @@ class _Pairs:
         nothing, any_digit = torch.tensor([0]), torch.arange(10)
         in_list, any_label = torch.arange(last), torch.arange(last + 1)
         value, pointed_value = nothing, nothing
-        if written == _LABEL:
-            value = any_label if pointed_to in (_LABEL, "=") else in_list
-        if written == _DIGIT:
+        if written == LABEL:
+            value = any_label if pointed_to in (LABEL, "=") else in_list
+        if written == DIGIT:
             # The shorter number has no digit here, so the digit of the other one leads and is not 0.
-            value = any_digit if pointed_to == _DIGIT else any_digit[1:]
-        if pointed_to == _DIGIT:
+            value = any_digit if pointed_to == DIGIT else any_digit[1:]
+        if pointed_to == DIGIT:
             pointed_value = any_digit
-        if pointed_to == _LABEL:
-            pointed_value = {_LABEL: any_label, ">": any_label[1:]}.get(written, in_list)
+        if pointed_to == LABEL:
+            pointed_value = {LABEL: any_label, ">": any_label[1:]}.get(written, in_list)
         value, pointed_value = torch.cartesian_prod(value, pointed_value).unbind(dim=1)
         possible = torch.ones_like(value, dtype=torch.bool)
-        if (written, pointed_to) == (_LABEL, _LABEL):
+        if (written, pointed_to) == (LABEL, LABEL):
             possible = value != pointed_value
-        if (written, pointed_to) == (_LABEL, _DIGIT):
+        if (written, pointed_to) == (LABEL, DIGIT):
             # What begins with 0 is 0, and so are those before it in the list, which come first.
             possible = (pointed_value > 0) | (value < last - 1)
         fewest = max(task.config.min_numbers, 2 if last else 1)
@@ -131,13 +131,13 @@ class _Pairs:
         constant = torch.zeros_like(self.value)
         if self.written == "=":
             return constant + format.first_label
-        if self.written == _DIGIT:
+        if self.written == DIGIT:
             return format.same_id + (self.value - self.pointed_value).sign()
         if self.pointed_to == "=":
             return constant + format.end_id
         if self.pointed_to == ",":
             return constant + format.comma_id
-        return self.pointed_value + (format.first_label if self.pointed_to == _LABEL else 0)
+        return self.pointed_value + (format.first_label if self.pointed_to == LABEL else 0)
 
     def operands(self, case: int) -> list[str]:
         """Return a list of numbers whose line contains the pair of this case."""
@@ -145,15 +145,13 @@ class _Pairs:
         return [*numbers, *["0"] * (self.fewest - len(numbers))]
 
     def _numbers(self, value: int, pointed_value: int) -> list[str]:
-        if self.written == _DIGIT:
+        if self.written == DIGIT:
             return (
-                [f"{value}", f"{pointed_value}"]
-                if self.pointed_to == _DIGIT
-                else [f"{value}0", "0"]
+                [f"{value}", f"{pointed_value}"] if self.pointed_to == DIGIT else [f"{value}0", "0"]
             )
-        if self.written == _LABEL:
+        if self.written == LABEL:
             return self._after_label(value, pointed_value)
-        if self.pointed_to == _DIGIT:
+        if self.pointed_to == DIGIT:
             return [f"{pointed_value}", "0"] if self.written == "," else [f"1{pointed_value}"] * 2
         if self.pointed_to == _NOTHING:
             return ["0", "10"]
@@ -166,7 +164,7 @@ class _Pairs:
         if self.pointed_to in (",", "="):
             # It is the largest.
             return [*["0"] * label, "1", *["0"] * (self.pointed_to == ",")]
-        if self.pointed_to == _LABEL:
+        if self.pointed_to == LABEL:
             if pointed_value < label:
                 # It is inserted before the other.
                 return [
@@ -177,7 +175,7 @@ class _Pairs:
                 ]
             return [*_with("0", pointed_value, {label: "1"}), "1"]
         # The next number of the list is compared with a number that comes after both.
-        after = label + 1 if (self.pointed_to, pointed_value) == (_DIGIT, 0) else int(label == 0)
+        after = label + 1 if (self.pointed_to, pointed_value) == (DIGIT, 0) else int(label == 0)
         count = max(label, after) + 1
         if self.pointed_to == _NOTHING:
             return [*_with("9", count, {label: "0", after: "1"}), "10"]
@@ -220,38 +218,23 @@ class InsertionSortEnumeration(GroupedEnumeration[_Kinds]):
 
     def _steps(self, problems: Problems) -> tuple[AnnotatedTokens, list[Step]]:
         """Return the line of one problem, and all its steps."""
-        format = self._format
-        line = format.write(problems, self._task.answer(problems))
-        assert line.row is not None
-        ids, place, row = (tensor[0].tolist() for tensor in (line.ids, line.place, line.row))
-        first = line.target[0].tolist().index(True)
-        prompt_tokens = {
-            at: token
-            for token, at in enumerate(zip(place[:first], row[:first], strict=True))
-            if min(at) >= 0
-        }
+        line = self._format.write(problems, self._task.answer(problems))
+        kinds = [role.part for role in self._format.roles(line.ids[0])]
+        pointers = self._format.pointers(line.ids[0])
         steps = []
-        for query in range(first - 1, len(ids) - 1):
-            # `=` stands where it would point to.
-            pointer = None if query < first else prompt_tokens.get((place[query], row[query]))
-            pointed_to = _NOTHING if pointer is None else self._kind(ids[pointer])
-            steps.append(Step(line, query, (self._kind(ids[query]), pointed_to), pointer))
+        for query in range(kinds.index("="), len(kinds) - 1):
+            pointer = pointers[query]
+            pointed_to = _NOTHING if pointer is None else kinds[pointer]
+            steps.append(Step(line, query, (kinds[query], pointed_to), pointer))
         return line, steps
-
-    def _kind(self, token: int) -> str:
-        if token < 10:
-            return _DIGIT
-        return (
-            _LABEL if token >= self._format.first_label else self._format.vocabulary.tokens[token]
-        )
 
     def context(self, pattern: Pattern, choices: _Kinds) -> Context:
         """Return the tokens of the pattern for all pairs of these kinds."""
         pairs = _Pairs.of(choices, self._task)
         first = self._format.first_label
         values = {
-            WRITTEN: pairs.value + first * (pairs.written == _LABEL),
-            POINTED_TO: pairs.pointed_value + first * (pairs.pointed_to == _LABEL),
+            WRITTEN: pairs.value + first * (pairs.written == LABEL),
+            POINTED_TO: pairs.pointed_value + first * (pairs.pointed_to == LABEL),
         }
         ids = fill(pattern, values, torch.zeros_like(pairs.value))
         return Context(pattern, ids, pairs.target(self._format), pairs.operands)

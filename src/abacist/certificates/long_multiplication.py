@@ -36,8 +36,10 @@ from abacist.certificates.receptive_fields import (
     pattern_of,
     visibility_in,
 )
+from abacist.formats import long_multiplication as notation
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.long_multiplication import LongMultiplicationFormat
+from abacist.formats.roles import Role
 from abacist.models.transformer import Transformer
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems, Shapes
@@ -45,9 +47,6 @@ from abacist.tasks.problems import Problems, Shapes
 MULTIPLICAND, MULTIPLIER, CARRY, PRODUCT, DIGIT, ABOVE, NEXT = range(7)
 """Roles of the tokens of a cell: the two digits that are multiplied, the carry, product and digit that
 are written, the digit of the row above that is added, and the multiplier's digit for the next row."""
-_START, _OPERATOR, _EQUALS, _END = (-1, 0, 0), (-2, 0, 0), (-3, 0, 0), (-4, 0, 0)
-"""Tokens that belong to no cell, described like those of cells: kind, column and row."""
-
 _LONGEST = 4
 """Number of digits of the operands that show every pattern: with four there is every kind of column
 and row, including one that is not the first and is followed by one that is not the last."""
@@ -178,23 +177,6 @@ def _decade(carry: int, multiplier: int) -> tuple[int, int]:
     raise ValueError(f"nothing carries {carry} at the multiplier {multiplier}")
 
 
-def _tokens(num_columns: int, num_rows: int) -> list[tuple[int, int, int]]:
-    """Return (kind, column, row) for each token of a line; 0 where a token belongs to all of them."""
-    operands = [
-        _START,
-        *((MULTIPLICAND, column, 0) for column in range(1, num_columns + 1)),
-        _OPERATOR,
-        *((MULTIPLIER, 0, row) for row in range(1, num_rows + 1)),
-        _EQUALS,
-    ]
-    written = [
-        (part, column, row)
-        for row, column in product(range(1, num_rows + 1), range(1, num_columns + 2))
-        for part in ((CARRY, PRODUCT, DIGIT) if column <= num_columns else (CARRY, DIGIT))
-    ]
-    return [*operands, *written, _END]
-
-
 class LongMultiplicationEnumeration(GroupedEnumeration[_Choices]):
     """All contexts of the receptive fields of a model in long multiplications of every length."""
 
@@ -227,25 +209,26 @@ class LongMultiplicationEnumeration(GroupedEnumeration[_Choices]):
         """Return the line of two numbers with these numbers of digits, and all of its cells."""
         problem = Problems.from_texts([["1" * num_columns, "1" * num_rows]], ["*"])
         line = self._format.write(problem, self._task.answer(problem))
-        tokens = _tokens(num_columns, num_rows)
-        if self._format.start_id is None:
-            tokens.remove(_START)
-        assert len(tokens) == line.ids.shape[1]
+        roles = self._format.roles(line.ids[0])
         places = product(range(1, num_rows + 1), range(1, num_columns + 2))
         cells = []
         for row, column in [(1, 0), *places]:
-            fixed = {
-                _START: SYMBOL,
-                _EQUALS: SYMBOL,
-                (MULTIPLICAND, column, 0): MULTIPLICAND,
-                (MULTIPLIER, 0, row): MULTIPLIER,
-                (MULTIPLIER, 0, row + 1): NEXT,
-                (DIGIT, column + 1, row - 1): ABOVE,
+            seen = {
+                Role("<start>"): SYMBOL,
+                Role("="): SYMBOL,
+                Role(notation.MULTIPLICAND, column): MULTIPLICAND,
+                Role(notation.MULTIPLIER, row=row): MULTIPLIER,
+                Role(notation.MULTIPLIER, row=row + 1): NEXT,
+                Role(notation.DIGIT, column + 1, row - 1): ABOVE,
             }
-            written = {(part, column, row): part for part in (CARRY, PRODUCT, DIGIT)}
-            numbers = [(fixed | written).get(token, STRANGER) for token in tokens]
-            own = {_EQUALS} if column == 0 else set(written)
-            queries = [index for index, token in enumerate(tokens) if token in own]
+            written = {
+                Role(notation.CARRY, column, row): CARRY,
+                Role(notation.PRODUCT, column, row): PRODUCT,
+                Role(notation.DIGIT, column, row): DIGIT,
+            }
+            numbers = [(seen | written).get(role, STRANGER) for role in roles]
+            own = {Role("=")} if column == 0 else set(written)
+            queries = [token for token, role in enumerate(roles) if role in own]
             cells.append(Cell(line, column, row, num_columns, num_rows, numbers, queries))
         return line, cells
 

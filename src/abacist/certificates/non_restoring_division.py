@@ -41,8 +41,10 @@ from abacist.certificates.receptive_fields import (
     pattern_of,
     visibility_in,
 )
+from abacist.formats import non_restoring_division as notation
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.non_restoring_division import NonRestoringDivisionFormat
+from abacist.formats.roles import Role
 from abacist.models.transformer import Transformer
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems, Shapes
@@ -69,8 +71,6 @@ _SHORT = (("1", "1"), ("9", "1"), ("1", "9"), ("9", "9"))
 _LENGTHS = tuple(product((1, 2, 3, 4), (1, 2, 3)))
 """… and numbers of digits. Their lines show every kind of row and column, below rows of every kind."""
 _LONG = ((9, 4), (12, 9), (4, 12), (9, 1), (1, 30), (30, 28))
-_EXTRA = 3
-"""A row has three tokens more than the divisor has digits: sign and count, colon, and one digit."""
 
 
 @dataclass(frozen=True)
@@ -398,81 +398,86 @@ class NonRestoringDivisionEnumeration(GroupedEnumeration[_Choices]):
 
     def _spots(self, problem: Problems) -> tuple[Tensor, list[Spot]]:
         """Return the line of one problem, ids (1, T), and all of its queries."""
-        format = self._format
-        line = format.write(problem, self._task.answer(problem))
-        num_columns, length = problem.lengths_BN[0].tolist()
-        operator_at = num_columns + (0 if format.start_id is None else 1)
-        equals_at = operator_at + length + 1
-        num_steps = max(1, num_columns - length + 1)
+        line = self._format.write(problem, self._task.answer(problem))
+        token_of = {role: token for token, role in enumerate(self._format.roles(line.ids[0]))}
+        length = max(role.column for role in token_of if role.part == notation.DIVISOR)
         spots = []
 
-        def add(
-            query: int, row: Row, column: Column, roles: dict[int, int], above_begins: bool = False
-        ) -> None:
+        def add(query: Role, row: Row, column: Column, seen: dict[Role, int], **kind: bool) -> None:
             numbers = [STRANGER] * line.ids.shape[1]
-            if format.start_id is not None:
-                numbers[0] = SYMBOL
-            for token, number in roles.items():
-                numbers[token] = number
-            has_above = ABOVE in roles.values()
-            spots.append(Spot(line, row, column, above_begins, has_above, numbers, [query]))
-
-        units = {operator_at - 1: BROUGHT_DOWN, equals_at - 1: DIVISOR}
-        add(equals_at, "first", "equals", units | {equals_at: SYMBOL})
-        rows = self._rows(line.ids[0].tolist()[equals_at + 1 :], length + _EXTRA, num_steps)
-        for number, (row, begin, steps_done) in enumerate(rows):
-            begin += equals_at + 1
-            above = begin - length - _EXTRA
-            above_begins = number > 0 and rows[number - 1][0] in ("first", "begins")
-            seen = {begin: ACTION}
-            add(
-                begin, row, "action", seen | ({above: ACTION_ABOVE} if number else {}), above_begins
+            for role, number in ({Role("<start>"): SYMBOL} | seen).items():
+                if role in token_of:
+                    numbers[token_of[role]] = number
+            has_above = any(seen[role] == ABOVE for role in seen if role in token_of)
+            above_begins = kind.get("above_begins", False)
+            spots.append(
+                Spot(line, row, column, above_begins, has_above, numbers, [token_of[query]])
             )
-            roles = seen | {begin + 1: SYMBOL, equals_at - 1: DIVISOR}
-            if number:
-                roles[above + 1] = SYMBOL
-            if row in ("first", "begins"):
-                roles[operator_at - num_steps + steps_done] = BROUGHT_DOWN
+
+        def divisor(column: int) -> dict[Role, int]:
+            if column > length:
+                return {Role(notation.OPERATOR): OPERATOR}
+            return {Role(notation.DIVISOR, column): DIVISOR}
+
+        equals = Role("=")
+        units = Role(notation.DIVIDEND, step=self._num_steps(token_of))
+        add(equals, "first", "equals", {units: BROUGHT_DOWN, equals: SYMBOL} | divisor(1))
+        above: Role | None = None
+        above_row: Row = "ends"
+        for action, row in self._rows(line.ids[0], token_of):
+
+            def own(part: str, column: int = 0, action: Role = action) -> Role:
+                return Role(part, column, action.row, action.step)
+
+            def upper(part: str, column: int = 0, above: Role | None = above) -> Role:
+                return Role(part, column, above.row, above.step) if above else Role("nothing")
+
+            begins = row in ("first", "begins")
+            kind = {"above_begins": above is not None and above_row in ("first", "begins")}
+            own_action = {own(notation.ACTION): ACTION}
+            seen = own_action | {upper(notation.ACTION): ACTION_ABOVE}
+            add(own(notation.ACTION), row, "action", seen, **kind)
+            seen = own_action | {own(notation.COLON): SYMBOL, upper(notation.COLON): SYMBOL}
+            if begins:
+                seen[Role(notation.DIVIDEND, step=action.step)] = BROUGHT_DOWN
             else:
-                roles[above + 2] = ABOVE_NEXT
-            add(begin + 1, row, "colon", roles, above_begins)
-            for digit in range(1, length + 2 if row != "ends" else 1):
-                roles = seen | {begin + 1 + digit: DIGIT}
-                if digit <= length:
-                    next_divisor = equals_at - 1 - digit
-                    roles[next_divisor] = DIVISOR if digit < length else OPERATOR
-                leading = operator_at - num_steps - digit
-                if row != "first":
-                    roles[above + 1 + digit] = ABOVE
-                elif leading >= operator_at - num_columns:
-                    roles[leading] = ABOVE
-                if row not in ("first", "begins") and digit <= length:
-                    roles[above + 2 + digit] = ABOVE_NEXT
-                column: Column = "inside" if digit < length else "highest"
-                add(
-                    begin + 1 + digit,
-                    row,
-                    column if digit <= length else "beyond",
-                    roles,
-                    above_begins,
-                )
+                seen[upper(notation.DIGIT, 1)] = ABOVE_NEXT
+            add(own(notation.COLON), row, "colon", seen | divisor(1), **kind)
+            for column in range(1, length + 2 if row != "ends" else 1):
+                seen = own_action | {own(notation.DIGIT, column): DIGIT}
+                leading = Role(notation.DIVIDEND, column)
+                seen[leading if row == "first" else upper(notation.DIGIT, column)] = ABOVE
+                if column <= length:
+                    seen |= divisor(column + 1)
+                if column <= length and not begins:
+                    seen[upper(notation.DIGIT, column + 1)] = ABOVE_NEXT
+                place: Column = "inside" if column < length else "highest"
+                place = place if column <= length else "beyond"
+                add(own(notation.DIGIT, column), row, place, seen, **kind)
+            above, above_row = action, row
         return line.ids.long(), spots
 
-    def _rows(self, work: list[int], width: int, num_steps: int) -> list[tuple[Row, int, int]]:
-        """Return for each row its kind, where it begins, and how many steps come before it."""
-        rows: list[tuple[Row, int, int]] = [("first", 0, 0)]
-        while rows[-1][0] != "ends":
-            _, begin, steps_done = rows[-1]
-            adds = work[begin] >= self._format.first_done + 10
-            ends_step = work[begin + width - 1] >= self._format.first_marked
-            steps_done += ends_step
-            row: Row = "continues"
-            if ends_step and steps_done < num_steps:
-                row = "begins"
-            elif ends_step:
-                row = "ends" if adds else "returns"
-            rows.append((row, begin + width, steps_done))
-        return rows
+    def _rows(self, ids: Tensor, token_of: dict[Role, int]) -> Iterator[tuple[Role, Row]]:
+        """Yield the role of each row's sign and count, and the kind of the row."""
+        actions = [role for role in token_of if role.part == notation.ACTION]
+        num_steps, step = self._num_steps(token_of), 0
+        row: Row = "first"
+        adds = False
+        for action in actions:
+            if action.row > 1:
+                if row == "returns" or (action.step > num_steps and adds):
+                    row = "ends"
+                elif action.step > num_steps:
+                    row = "returns"
+                else:
+                    row = "continues" if action.step == step else "begins"
+            yield action, row
+            step = action.step
+            adds = int(ids[token_of[action]]) >= self._format.first_done + 10
+
+    def _num_steps(self, token_of: dict[Role, int]) -> int:
+        """Return how many digits of the dividend are brought down."""
+        return max(role.step for role in token_of if role.part == notation.DIVIDEND)
 
     def context(self, pattern: Pattern, choices: _Choices) -> Context:
         """Return the tokens that the pattern holds for everything that can stand around the query."""
