@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from abacist.cli import COMMANDS
+from abacist.configuration import settings
 from abacist.formats.config import FORMATS
 from abacist.inspection.lens import LENSES
 from abacist.intervals import percent
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.recipes import RECIPES, find
 from abacist.runs.run import build_model
-from abacist.scoring.config import RANGES
+from abacist.scoring.config import ScoringConfig
 from abacist.scoring.failures import Failure
 from abacist.scoring.scorecard import SUITES
 from abacist.scoring.solving import Solution
@@ -277,21 +278,22 @@ def test_step_times_in_the_document_are_those_of_the_record():
 
 def test_settings_named_in_the_page_on_training_exist():
     text = (ROOT / "docs" / "training.md").read_text()
-    settings = set(re.findall(r"training\.([a-z_]+)", text))
+    named = set(re.findall(r"training\.([a-z_]+)", text))
     all_settings = {field.name for field in fields(TrainingConfig)}
-    assert len(settings) > 12
-    assert settings <= all_settings
+    assert len(named) > 12
+    assert named <= all_settings
     described = {"num_steps", "batch_size", "learning_rate", "beta1", "beta2", "momentum"}
     described |= {"weight_decay", "progressive_loss", "progressive_weight", "validate_every"}
-    left_out = {name for name in all_settings - settings - described if name not in text}
+    left_out = {name for name in all_settings - named - described if name not in text}
     assert left_out <= {"validation_problems"}
 
 
 def test_every_suite_has_its_row():
     text = (ROOT / "docs" / "scoring.md").read_text()
     assert re.findall(r"^\| `(\w+)` \| .+ \|$", text, flags=re.MULTILINE) == list(SUITES)
+    options = {setting.name for setting in settings(ScoringConfig())}
     for option in re.findall(r"--([a-z][a-z-]+)", text):
-        assert option.replace("-", "_") in RANGES or option in (
+        assert option.replace("-", "_") in options or option in (
             "suite",
             "help",
             "out",

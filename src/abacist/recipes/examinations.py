@@ -93,8 +93,9 @@ PUBLISHED_LOOPED = Examination(
     },
     headlines=(
         *("both ≤ 10 digits", "both > 10 digits", "both ≤ 20 digits", "both > 20 digits"),
-        *(f"trained lengths, {count}" for count in ("1 loop", "2 loops", "16 loops", "32 loops")),
-        "trained lengths, 8 loops (as in training)",
+        "trained lengths, 1 recurrence",
+        *(f"trained lengths, {count} recurrences" for count in (2, 16, 32)),
+        "trained lengths, 8 recurrences (as in training)",
     ),
 )
 
