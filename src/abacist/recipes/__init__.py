@@ -30,6 +30,7 @@ from abacist.recipes.recipe import Recipe
 RECIPES: dict[str, Callable[[], Recipe]] = {
     "add": addition.add,
     "add-tiny": addition.add_tiny,
+    "add-tiny-relu": addition.add_tiny_relu,
     "add-many": addition.add_many,
     "subtract": addition.subtract,
     "multiply": multiplication.multiply,

@@ -64,6 +64,16 @@ def add_tiny() -> Recipe:
     )
 
 
+def add_tiny_relu() -> Recipe:
+    """`add-tiny` with ReLU, for the theorem in Coq (`formal/`), whose interval arithmetic has no GELU.
+
+    Cost: 338 parameters, about 2 minutes of training on one core.
+    Promise: certified in 2 of 2 seeds (results/add-tiny-relu.json).
+    """
+    base = add_tiny()
+    return replace(base, name="add-tiny-relu", model=replace(base.model, activation="relu"))
+
+
 def add_many() -> Recipe:
     """Adds two or more numbers, however many, each of every length, certified.
 

@@ -106,6 +106,7 @@ EXAMINATIONS: dict[str, Examination] = {
         headlines=(*LENGTHS.headlines, "all cells"),
     ),
     "add-tiny": replace(LENGTHS, headlines=("≤ 5 digits, all pairs", *LENGTHS.headlines[1:])),
+    "add-tiny-relu": replace(LENGTHS, headlines=("≤ 5 digits, all pairs", *LENGTHS.headlines[1:])),
     "add-many": replace(LENGTHS, headlines=("≤ 5 digits, all pairs", "20 digits")),
     "subtract": LENGTHS,
     "multiply": Examination(
