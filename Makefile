@@ -2,11 +2,15 @@
 #
 #   make demo    installs, trains the default recipe and shows what it can do
 #   make test    installs with the test extras, checks format, lint and types, and runs the tests
+#
+# A third one installs Coq, checks the theorem of formal/README.md and prints it with its axioms.
+#
+#   make formal
 
 PYTHON ?= python3
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test clean
+.PHONY: demo test formal clean
 
 demo: .venv/installed
 	.venv/bin/abacist train add
@@ -16,6 +20,10 @@ test: .venv-test/installed
 	.venv-test/bin/ruff check .
 	.venv-test/bin/mypy
 	.venv-test/bin/pytest --numprocesses auto --dist loadfile
+
+formal:
+	formal/install
+	$(MAKE) --no-print-directory --directory formal
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

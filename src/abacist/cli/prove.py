@@ -1,8 +1,10 @@
 """`abacist prove`: certify that a model is right on problems of every length."""
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from abacist import files
 from abacist.cli.arguments import Parser, whole_number
 
 if TYPE_CHECKING:
@@ -25,18 +27,35 @@ def run(arguments: list[str]) -> int:
         metavar="N",
         help="give up as soon as it is known that more would be needed (default: 60)",
     )
+    parser.add_argument(
+        "--formal",
+        type=Path,
+        metavar="DIR",
+        help="write a certified model's weights into DIR, for the theorem in Coq (formal/README.md)",
+    )
     parser.add_json()
     parsed = parser.parse(arguments)
 
+    from abacist.certificates import formal
     from abacist.cli import show
     from abacist.runs.run import load
 
-    certificate = proved(load(parsed.run), parsed.max_minutes)
+    trained = load(parsed.run)
+    source = None if parsed.formal is None else formal.weights_source(trained.trained_model())
+    certificate = proved(trained, parsed.max_minutes)
     if parsed.json:
         print(json.dumps(certificate.to_json()))
     else:
         show.console().print(show.certificate(certificate), soft_wrap=True)
-    return 0 if certificate.certified else 1
+    if not certificate.certified:
+        return 1
+    if source is not None:
+        files.make_directory(parsed.formal)
+        path = parsed.formal / formal.FILE
+        files.write_bytes(path, source.encode())
+        if not parsed.json:
+            print(f"The weights are in {path}. Next: make formal")
+    return 0
 
 
 def proved(trained: "Run", max_minutes: float = 60) -> "Certificate":
