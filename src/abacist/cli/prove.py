@@ -33,6 +33,12 @@ def run(arguments: list[str]) -> int:
         metavar="DIR",
         help="write a certified model's weights into DIR, for the theorem in Coq (formal/README.md)",
     )
+    parser.add_argument(
+        "--precision",
+        choices=["float32", "tf32", "bfloat16"],
+        default="float32",
+        help="the arithmetic for which the claim shall hold (default: float32)",
+    )
     parser.add_json()
     parsed = parser.parse(arguments)
 
@@ -42,7 +48,7 @@ def run(arguments: list[str]) -> int:
 
     trained = load(parsed.run)
     source = None if parsed.formal is None else formal.weights_source(trained.trained_model())
-    certificate = proved(trained, parsed.max_minutes)
+    certificate = proved(trained, parsed.max_minutes, parsed.precision)
     if parsed.json:
         print(json.dumps(certificate.to_json()))
     else:
@@ -58,9 +64,11 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
-def proved(trained: "Run", max_minutes: float = 60) -> "Certificate":
+def proved(
+    trained: "Run", max_minutes: float = 60, precision: str = "float32"
+) -> "Certificate":
     """Certify a run with progress shown."""
     from abacist.cli.progress import Ticker
 
     with Ticker("proving") as ticker:
-        return trained.prove(max_minutes, ticker.update)
+        return trained.prove(max_minutes, ticker.update, precision)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from abacist import files
 from abacist.certificates.certificate import MAX_MINUTES, Certificate, prove
+from abacist.certificates.rounding import PRECISIONS
 from abacist.configuration import override
 from abacist.devices import find_device
 from abacist.errors import CheckpointError, ConfigurationError
@@ -122,16 +123,23 @@ class Run:
         self,
         max_minutes: float = MAX_MINUTES,
         on_progress: Callable[[int, int], None] = lambda done, total: None,
+        precision: str = "float32",
     ) -> Certificate:
         """Check every neighbourhood and store the certificate in the run's directory.
 
         Gives up, and says so in the certificate, if the check would take more than `max_minutes`.
-        `on_progress` receives the number of cases checked and the number of all cases.
+        `on_progress` receives the number of cases checked and the number of all cases. The claim
+        holds for implementations in `precision`: float32, tf32 or bfloat16.
         """
+        if precision not in PRECISIONS:
+            raise ConfigurationError(
+                f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}."
+            )
         certificate = prove(
             replace(self.trained_model(), model=copy.deepcopy(self.model).cpu()),
             max_minutes,
             on_progress,
+            PRECISIONS[precision],
         )
         certificate = replace(certificate, step=self.step)
         files.write_json(self.directory.certificate, certificate.to_json())
