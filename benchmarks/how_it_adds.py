@@ -34,8 +34,8 @@ from abacist.inspection.inspected_problem import InspectedProblem
 from abacist.inspection.patching import patching
 from abacist.inspection.place_attention import place_attention
 from abacist.intervals import Proportion, percent
-from abacist.reports.figures import new_figure, save
-from abacist.reports.lens_figures import FIGURES
+from abacist.reports import lens_views, matplotlib_figures
+from abacist.reports.matplotlib_figures import new_figure, save
 from abacist.runs.run import Run
 
 ROOT = Path(__file__).parents[1]
@@ -522,7 +522,8 @@ def draw(folder: Path) -> None:
     record = json.loads(RECORD.read_text())
     learned = json.loads(LEARNED_RECORD.read_text())["seeds"]
     for name in ("place-attention", "ablation", "carry-probe"):
-        FIGURES[name](record[name], folder / f"how-it-adds-{name}.png")
+        plots = lens_views.plots_of(lens_views.views(name, record[name]))
+        matplotlib_figures.draw(plots, folder / f"how-it-adds-{name}.png")
     draw_receptive_fields(record["reach"], folder / "how-it-adds-reach.png")
     models = {
         "differences of places": record["columns"],

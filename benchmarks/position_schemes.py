@@ -13,7 +13,8 @@ import tempfile
 from pathlib import Path
 
 import abacist
-from abacist.reports.figures import draw_lengths, series_of
+from abacist.configuration import to_json
+from abacist.reports import matplotlib_figures, score_plots
 
 ROOT = Path(__file__).parents[1]
 COMMON: dict[str, object] = {
@@ -46,12 +47,14 @@ def main() -> None:
             run = abacist.train(
                 "add", out=Path(directory) / "run", seed=0, settings=COMMON | settings
             )
-            card = run.score().to_json()
-            series[name] = series_of(card)["equal lengths"]
-            record[name] = {"settings": COMMON | settings, "rows": series[name]}
-            print(name, [(row["digits"], row["proportion"]["value"]) for row in series[name]])
+            rows = score_plots.length_series(run.score().sections["lengths"])["equal lengths"]
+            series[name] = rows
+            record[name] = {"settings": COMMON | settings, "rows": to_json(rows)}
+            print(name, [(row.digits, row.proportion) for row in rows])
     (ROOT / "results" / "position-schemes.json").write_text(json.dumps(record, indent=1) + "\n")
-    draw_lengths(series, 10, ROOT / "docs" / "lengths.png")
+    chart = score_plots.by_length(series, trained_digits=10)
+    if chart is not None:
+        matplotlib_figures.draw([chart], ROOT / "docs" / "lengths.png")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ import torch
 from abacist import recipes
 from abacist.intervals import Proportion, percent
 from abacist.recipes.examinations import EXAMINATIONS
-from abacist.reports.figures import draw_training
+from abacist.reports import matplotlib_figures, run_records, score_plots
+from abacist.reports.tables import Table, markdown
 from abacist.runs import seeds as many_seeds
 from abacist.runs.directory import RunDirectory
 from abacist.runs.examination import Row
@@ -36,6 +37,8 @@ from abacist.runs.outcome import Outcome
 from abacist.runs.run import build_model
 
 ROOT = Path(__file__).parents[1]
+_OUTCOME = ("training, s", "test problems", "wrong", "of", "certified seeds")
+"""Columns about the seeds of a recipe."""
 
 DOCUMENTS = {
     "encoder": ("parallel-encoder", "parallel-encoder-torch", "parallel", "multiply", "sort"),
@@ -84,9 +87,10 @@ def make_record(name: str, count: int, threads: int, folder: Path, is_added_to: 
             on_progress=write,
             examination=name,
         )
-    first = RunDirectory(path / "seed-0").read_metrics()
+    first = run_records.read_metrics(RunDirectory(path / "seed-0"), [])
     if first:
-        draw_training({name: first}, out.with_suffix(".png"))
+        charts = score_plots.training({name: first})
+        matplotlib_figures.draw(charts, out.with_suffix(".png"), columns=1)
 
 
 # Pages made of records ---------------------------------------------------------------------------
@@ -180,20 +184,24 @@ def errors(rows: list[Row]) -> str:
 
 def summary() -> str:
     """Return the README's table: one line for each recipe, with its first headline row."""
-    lines = [
-        "| recipe | learns | parameters | training, s | test problems | wrong | of | certified seeds |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    columns = ("recipe", "learns", "parameters", *_OUTCOME)
+    lines = []
     for name, record in records().items():
         seeds = record["seeds"]
         first = headline_rows(name, seeds)[0]
         seconds = statistics.median(seed["seconds"] for seed in seeds)
         lines.append(
-            f"| [`{name}`](docs/results.md#{name}) | {LEARNS[name]} | "
-            f"{seeds[0]['parameters']:,} | {seconds:,.0f} | {first[0]['name']} | "
-            f"{errors(first)} | {certified(seeds)} |"
+            [
+                f"[`{name}`](docs/results.md#{name})",
+                LEARNS[name],
+                f"{seeds[0]['parameters']:,}",
+                f"{seconds:,.0f}",
+                first[0]["name"],
+                *errors(first).split(" | "),
+                certified(seeds),
+            ]
         )
-    return "\n".join(lines)
+    return markdown(Table("", columns, [lines], num_text_columns=len(columns)))
 
 
 def headline_rows(name: str, seeds: list[dict[str, Any]]) -> list[list[Row]]:
@@ -212,29 +220,24 @@ def headline_rows(name: str, seeds: list[dict[str, Any]]) -> list[list[Row]]:
 
 def side_by_side() -> str:
     """Return the table of the published systems, each followed by ours, with one line per headline row."""
-    lines = [
-        "| document | recipe | parameters | training, s | test problems | wrong | of | certified seeds |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    columns = ("document", "recipe", "parameters", *_OUTCOME)
+    lines: list[list[str]] = []
     committed = records()
     for document, names in DOCUMENTS.items():
         for name in names:
             if name not in committed:
-                lines.append(
-                    f"| {document} | `{name}` | {parameters(name):,} | | no record: it needs a GPU | | | |"
-                )
+                missing = ["", "no record: it needs a GPU", "", "", ""]
+                lines.append([document, f"`{name}`", f"{parameters(name):,}", *missing])
                 continue
             seeds = committed[name]["seeds"]
             seconds = statistics.median(seed["seconds"] for seed in seeds)
-            first, last = (
-                f"| {document} | [`{name}`](../results.md#{name}) | "
-                f"{seeds[0]['parameters']:,} | {seconds:,.0f} |",
-                f" {certified(seeds)} |",
-            )
+            recipe = f"[`{name}`](../results.md#{name})"
+            first = [document, recipe, f"{seeds[0]['parameters']:,}", f"{seconds:,.0f}"]
+            last = certified(seeds)
             for rows in headline_rows(name, seeds):
-                lines.append(f"{first} {rows[0]['name']} | {errors(rows)} |{last}")
-                first, last = "| | | | |", " |"
-    return "\n".join(lines)
+                lines.append([*first, rows[0]["name"], *errors(rows).split(" | "), last])
+                first, last = [""] * 4, ""
+    return markdown(Table("", columns, [lines], num_text_columns=len(columns)))
 
 
 def parameters(name: str) -> int:

@@ -17,9 +17,8 @@ from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.recipes import RECIPES, find
 from abacist.runs.run import build_model
 from abacist.scoring.config import ScoringConfig
-from abacist.scoring.failures import Failure
+from abacist.scoring.records import Failure, Solution
 from abacist.scoring.scorecard import SUITES
-from abacist.scoring.solving import Solution
 from abacist.tasks.config import TASKS, ArithmeticConfig
 from abacist.training.config import TrainingConfig
 

@@ -206,13 +206,20 @@ def _replace(value: Any, changes: Mapping[str, Any], path: str, complaints: list
 
 
 def to_json(config: Any) -> Any:
-    """Return a configuration as dictionaries, lists, numbers and strings, with the `kind` of each."""
+    """Return a configuration as dictionaries, lists, numbers and strings, with the `kind` of each.
+
+    A record with a `to_json` of its own is written by that.
+    """
+    if hasattr(config, "to_json"):
+        return config.to_json()
     if dataclasses.is_dataclass(config):
         values = {f.name: to_json(getattr(config, f.name)) for f in dataclasses.fields(config)}
         kind = getattr(config, "kind", None)
         return values if kind is None else {"kind": kind, **values}
     if isinstance(config, tuple | list):
         return [to_json(item) for item in config]
+    if isinstance(config, dict):
+        return {key: to_json(value) for key, value in config.items()}
     return config
 
 
@@ -231,12 +238,23 @@ def from_json(annotation: Any, data: Any, path: str = "") -> Any:
         ConfigurationError: a setting is unknown, has the wrong type or is outside its range, or one
             without a default is missing.
     """
+    if annotation is Any:
+        return data
     if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
         cls: Any = annotation
+        if hasattr(cls, "from_json"):
+            try:
+                return cls.from_json(data)
+            except (KeyError, TypeError, ValueError) as error:
+                raise ConfigurationError(f"{path} is damaged: {error}.") from error
         if issubclass(cls, ConfigFamily) and "kind" not in vars(cls):
             cls = _member(cls.kinds, data, path)
         return _config_from_json(cls, data, path)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is list and isinstance(data, list):
+        return [from_json(arguments[0], item, f"{path}.{i}") for i, item in enumerate(data)]
+    if origin is dict and isinstance(data, dict):
+        return {key: from_json(arguments[1], item, f"{path}.{key}") for key, item in data.items()}
     if origin is tuple and isinstance(data, list):
         if arguments[-1] is Ellipsis:
             item = arguments[0]

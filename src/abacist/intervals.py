@@ -59,8 +59,14 @@ class Proportion:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> "Proportion":
-        """Return the proportion that `to_json` turned into `data`."""
-        return Proportion(int(data["successes"]), int(data["n"]))
+        """Return the proportion that `to_json` turned into `data`.
+
+        Raises `ValueError` for counts that are impossible.
+        """
+        proportion = Proportion(int(data["successes"]), int(data["n"]))
+        if not 0 <= proportion.successes <= proportion.n:
+            raise ValueError(f"{proportion.successes} of {proportion.n} is impossible")
+        return proportion
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import pytest
 from abacist.app import lengths
 from abacist.app.questions import Questions
 from abacist.app.race import plain_python
+from abacist.app.random_problems import longest_drawn
 from abacist.app.shown_runs import ShownRun
-from abacist.app.svg_drawing import longest_drawn
 from abacist.tasks.config import TASKS
 
 

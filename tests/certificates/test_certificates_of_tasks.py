@@ -10,13 +10,14 @@ from torch import Tensor
 
 import abacist
 from abacist.certificates import certificate, receptive_fields
-from abacist.certificates.certificate import Certificate, prove
+from abacist.certificates.certificate import prove
+from abacist.certificates.record import Certificate
 from abacist.configuration import override
 from abacist.models.coordinates import Coordinates
 from abacist.models.transformer import Transformer
 from abacist.recipes import find
 from abacist.runs.run import build_model, build_problems
-from abacist.scoring.solving import Solution
+from abacist.scoring.records import Solution
 from abacist.scoring.trained_model import TrainedModel
 
 TINY = {"model.width": 8, "model.mlp_width": 8}

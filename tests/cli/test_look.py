@@ -10,7 +10,7 @@ from PIL import Image
 import abacist
 from abacist.cli import main
 from abacist.inspection.lens import LENSES
-from abacist.reports.lens_figures import FIGURES
+from abacist.reports.lens_views import _VIEWS
 
 HISTORY = {"training.record_embeddings_every": 12}
 
@@ -84,7 +84,7 @@ def test_vectors_hold_text_and_come_out_the_same_every_time(run, trained, tmp_pa
 
 
 def test_every_lens_has_its_picture():
-    assert list(FIGURES) == list(LENSES)
+    assert list(_VIEWS) == list(LENSES)
 
 
 def test_all_lenses_go_into_a_directory_and_tell_what_had_no_use(run, trained, tmp_path):
@@ -128,8 +128,8 @@ MISTAKES = {
     "emoji": (["🧮+1"], "cannot read"),
     "negative": (["-3+4"], "it has a minus sign"),
     "empty": ([""], "empty problem"),
-    "none": ([], "one problem is looked at, got 0. Type abacist look latest 12+34."),
-    "two": (["1+2", "3+4"], "one problem is looked at, got 2"),
+    "none": ([], "abacist look takes one problem, got 0. Type abacist look latest 12+34."),
+    "two": (["1+2", "3+4"], "abacist look takes one problem, got 2"),
     "unlooped": (["12+34", "--lens", "recurrences"], "runs its layers once"),
     "nothing kept": (["12+34", "--lens", "evolution"], "no copies of the embeddings were kept"),
     "too long": ([f"{'9' * 100_000}+1"], "too long to look into, at most 512"),

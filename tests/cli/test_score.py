@@ -133,6 +133,15 @@ def test_tables_say_what_failures_share_and_where_they_are_kept(run, untrained):
     assert str(untrained.directory.failures) in out.replace("\n", "")
 
 
+def test_the_stored_scorecard_is_printed_without_scoring_again(run, untrained):
+    assert run("score", str(untrained.path), "--stored")[0] == 2
+    out = run("score", str(untrained.path), "--suite", "splits")[1]
+    before = untrained.directory.scorecard.read_bytes()
+    code, again, _ = run("score", str(untrained.path), "--stored")
+    assert (code, untrained.directory.scorecard.read_bytes()) == (0, before)
+    assert out.startswith(again.rstrip())
+
+
 def test_a_grid_is_drawn_and_shown(run, untrained):
     code, out, _ = run(
         *("score", str(untrained.path), "--suite", "grid"),
@@ -288,7 +297,7 @@ def test_runs_that_cannot_be_compared_get_one_line(run, two, copies):
     err = run("compare", first, str(two[1].path))[2]
     assert f"was never scored. Type abacist score {two[1].path}." in err
     two[1].directory.scorecard.write_text("{")
-    assert "is damaged" in run("compare", first, str(two[1].path))[2]
+    assert "is damaged and left out" in run("compare", first, str(two[1].path))[2]
 
 
 def test_runs_without_a_common_row_say_what_to_type(run, two):
@@ -302,7 +311,7 @@ def test_runs_without_a_common_row_say_what_to_type(run, two):
 
 
 def test_a_scorecard_that_is_missing_is_a_run_error(untrained):
-    from abacist.runs.scores import read_scorecard
+    from abacist.reports.run_records import read_scorecard
 
     with pytest.raises(RunError, match="was never scored"):
         read_scorecard(untrained.directory)

@@ -21,6 +21,8 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.elements.append((tag, dict(attrs)))
+        if tag == "br":
+            self.text += " "
         if tag not in VOID:
             self.open.append(tag)
         if tag in ("h1", "h2", "h3"):

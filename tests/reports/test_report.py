@@ -120,7 +120,7 @@ def test_the_report_knows_every_suite_and_proposes_those_with_a_use(trained_once
     assert set(run_report.SUITES) == set(SUITES)
     run = trained_once[kind]
     useful = set(select_suites(["all"], run.trained_model()))
-    assert {name for name in SUITES if run_report._has_use(name, run.recipe)} == useful
+    assert {name for name in SUITES if run_report._applies(name, run.recipe)} == useful
 
 
 def test_pictures_of_what_was_recorded(trained_once):
@@ -309,7 +309,7 @@ def test_a_damaged_record_is_told_and_left_out(decoder, name, content, told):
 def test_a_damaged_section_leaves_the_others(decoder):
     card = json.loads(decoder.scorecard.read_text())
     card["sections"]["grid"]["details"]["right"] = [[1]]
-    del card["sections"]["strata"]["rows"][0]["measure"]
+    del card["sections"]["strata"]["rows"][0]["digits"]
     card["sections"]["splits"]["rows"][0]["proportion"]["successes"] = 10**6
     decoder.scorecard.write_text(json.dumps(card))
     page = page_of(decoder)
@@ -357,7 +357,7 @@ def test_large_records_stay_below_the_limit(decoder):
 def test_scores_of_other_weights_say_so(decoder):
     known = run_records.read(decoder)
     page = Page(run_report.run_report(replace(known, scored_step=12)))
-    assert "speak of the weights after step 12" in page.text
+    assert "are about the weights after step 12" in page.text
 
 
 def test_the_command_writes_the_report_and_says_where(decoder, tmp_path, capsys):

@@ -1,6 +1,6 @@
-"""An answer as HTML: what was written beside what is right, and the line token by token.
+"""An answer as HTML: what the model wrote, what is right, and the line token by token.
 
-`page.js` brings it to life: a written token that is pointed at, or reached with the arrow keys,
+`page.js` makes it interactive: pointing at a written token, or reaching it with the arrow keys,
 shows what the heads looked at; the slider steps through the layers.
 """
 
@@ -11,21 +11,21 @@ from collections.abc import Sequence
 from abacist.app.answers import LONGEST_SHOWN, Answer, Cell, Inside, WrittenToken
 from abacist.intervals import percent
 from abacist.reports.html_builder import Markup, element, together
-from abacist.reports.lens_figures import letter
+from abacist.reports.lens_views import letter
 
 _UNSURE = 0.9
-"""What the model was less sure of is marked."""
+"""Probability below which a token is marked as unsure."""
 _NAMES = {"<start>": "start", "<end>": "end", "=": "equals"}
-"""Of tokens that stand in no column."""
+"""Names of tokens that belong to no column."""
 _NAMED_PLACES = ("units", "tens", "hundreds", "thousands")
 _REVEAL_SECONDS = 1.6
-"""Tokens appear one after the other within this time."""
+"""Time in seconds within which the tokens appear one after the other."""
 
 
-def answer_card(told: Answer) -> Markup:
-    """All that is shown of one answer."""
-    parts = [_compared(told), _verdict(told)]
-    if told.inside is None:
+def answer_card(result: Answer) -> Markup:
+    """Everything that is shown about one answer."""
+    parts = [_compared(result), _verdict(result)]
+    if result.inside is None:
         parts.append(
             element(
                 "p",
@@ -34,37 +34,37 @@ def answer_card(told: Answer) -> Markup:
             )
         )
     else:
-        parts.append(element("div", _sheet(told), _inspector(), class_="inside"))
-        parts.append(_controls(told.inside))
+        parts.append(element("div", _sheet(result), _inspector(), class_="inside"))
+        parts.append(_controls(result.inside))
     return element(
         "section",
-        element("h3", told.run + (f" without {', '.join(told.off)}" if told.off else "")),
+        element("h3", result.run + (f" without {', '.join(result.off)}" if result.off else "")),
         *parts,
         class_="answer",
-        aria_label=f"Answer of {told.run}",
-        data_inside=None if told.inside is None else _for_script(told, told.inside),
+        aria_label=f"Answer of {result.run}",
+        data_inside=None if result.inside is None else _for_script(result, result.inside),
     )
 
 
 def side_by_side(cards: Sequence[Markup]) -> Markup:
-    """Cards of several runs, beside each other where there is room."""
+    """Cards of several runs, side by side if there is room."""
     return element("div", *cards, class_="cards")
 
 
 def alert(message: str) -> Markup:
-    """What went wrong, in one line."""
+    """An error message of one line."""
     return element("p", message, class_="alert", role="alert")
 
 
-def _compared(told: Answer) -> Markup:
-    """The problem, what was written, and what is right, under each other."""
-    answer, expected = told.answer, told.expected
+def _compared(result: Answer) -> Markup:
+    """The problem, the answer of the model, and the right answer, one below the other."""
+    answer, expected = result.answer, result.expected
     written = (
         element("span", "(no answer)", class_="wrong")
         if answer is None
         else _marked(answer, expected)
     )
-    rows = [("Problem", told.problem), ("Model wrote", written), ("Right", expected)]
+    rows = [("Problem", result.problem), ("Model wrote", written), ("Right", expected)]
     return element(
         "table",
         element("caption", "What the model wrote, and what is right", class_="hidden"),
@@ -80,7 +80,7 @@ def _compared(told: Answer) -> Markup:
 
 
 def _marked(answer: str, expected: str) -> Markup:
-    """The answer with its wrong digits marked: numbers are compared from the units on."""
+    """The answer with its wrong digits marked; numbers are compared from the units on."""
     width, is_number = len(answer), answer[-1:].isdigit()
     beside = expected.rjust(width)[-width:] if is_number else expected.ljust(width)
     parts: list[Markup] = []
@@ -95,21 +95,21 @@ def _marked(answer: str, expected: str) -> Markup:
     return together(parts)
 
 
-def _verdict(told: Answer) -> Markup:
-    least = min(told.written, key=lambda token: token.probability)
+def _verdict(result: Answer) -> Markup:
+    least = min(result.written, key=lambda token: token.probability)
     sure = f"It was least sure of {letter(least.text)}, {percent(least.probability)}."
-    taken = f"{len(told.written):,} tokens in {_milliseconds(told.seconds)}. {sure}"
-    kind, word = ("good", "✓ Right.") if told.correct else ("bad", "✗ Wrong.")
+    taken = f"{len(result.written):,} tokens in {_milliseconds(result.seconds)}. {sure}"
+    kind, word = ("good", "✓ Right.") if result.correct else ("bad", "✗ Wrong.")
     return element("p", element("strong", word), f" {taken}", class_=f"verdict {kind}")
 
 
-def _sheet(told: Answer) -> Markup:
-    """The line, numbers under each other where the format writes them so."""
-    places = _columns(told.cells)
+def _sheet(result: Answer) -> Markup:
+    """The line as a sheet with aligned columns if the format has rows, or as one line."""
+    places = _columns(result.cells)
     width = 0 if places is None else max(column for _, column in places)
-    each = _REVEAL_SECONDS / max(12, len(told.written))
+    each = _REVEAL_SECONDS / max(12, len(result.written))
     cells = []
-    for number, cell in enumerate(told.cells):
+    for number, cell in enumerate(result.cells):
         style = [] if places is None else ["grid-row:{};grid-column:{}".format(*places[number])]
         if cell.written is None:
             cells.append(
@@ -122,7 +122,7 @@ def _sheet(told: Answer) -> Markup:
                 )
             )
         else:
-            token = told.written[cell.written]
+            token = result.written[cell.written]
             style.append(f"--sure:{token.probability:.3f};--wait:{cell.written * each:.2f}s")
             cells.append(_written(cell, token, ";".join(style)))
     lines = element(
@@ -141,15 +141,15 @@ def _sheet(told: Answer) -> Markup:
 
 
 def _written(cell: Cell, token: WrittenToken, style: str) -> Markup:
-    """A token that can be pointed at and reached by keyboard, with how sure the model was of it."""
+    """A token that can be pointed at and reached by keyboard, with its probability."""
     kinds = ["token", "written"]
     kinds += ["wrong"] if token.text != token.right else []
     kinds += ["unsure"] if token.probability < _UNSURE else []
-    told = [letter(token.text) if token.text != " " else "space", _place(cell.place)]
-    told.append(f"{percent(token.probability)} sure")
+    words = [letter(token.text) if token.text != " " else "space", _place(cell.place)]
+    words.append(f"{percent(token.probability)} sure")
     if token.text != token.right:
         right = "nothing more" if token.right is None else letter(token.right)
-        told.append(f"wrong, right is {right}")
+        words.append(f"wrong, right is {right}")
     return element(
         "button",
         element("span", letter(token.text) if token.text != " " else "␣", class_="text"),
@@ -157,21 +157,21 @@ def _written(cell: Cell, token: WrittenToken, style: str) -> Markup:
         class_=" ".join(kinds),
         style=style,
         tabindex=0 if cell.written == 0 else -1,
-        aria_label=", ".join(part for part in told if part),
+        aria_label=", ".join(part for part in words if part),
         data_key=cell.key,
         data_written=cell.written,
     )
 
 
 def _columns(cells: Sequence[Cell]) -> list[tuple[int, int]] | None:
-    """Row and column of every token from 1 on; None where the format writes nothing under each other.
+    """Row and column of every token, starting at 1; None if the format has no rows.
 
-    The highest place stands left, operators and what has no place in front of their row.
+    The highest place is on the left. Operators and other tokens without a place begin their row.
     """
     if all(cell.row is None for cell in cells):
         return None
     highest = max(cell.place or 0 for cell in cells)
-    found: list[tuple[int, int]] = []
+    positions: list[tuple[int, int]] = []
     for number, cell in enumerate(cells):
         row = cell.row
         if row is None:
@@ -181,12 +181,12 @@ def _columns(cells: Sequence[Cell]) -> list[tuple[int, int]] | None:
         column = 2 if cell.place is None else highest - cell.place + 3
         if cell.place is None and number == 0:
             column = 1
-        found.append((row, column))
-    return found if len(set(found)) == len(found) else None
+        positions.append((row, column))
+    return positions if len(set(positions)) == len(positions) else None
 
 
 def _controls(inside: Inside) -> Markup:
-    """Which head is shown, and after which layer the model is read."""
+    """Controls for the head that is shown and the layer after which the model is read."""
     heads = [("all", "all heads, on average"), *enumerate(inside.heads)]
     last = len(inside.stages) - 1
     return element(
@@ -232,7 +232,7 @@ def _inspector() -> Markup:
     )
 
 
-def _for_script(told: Answer, inside: Inside) -> str:
+def _for_script(result: Answer, inside: Inside) -> str:
     return json.dumps(
         {
             "heads": inside.heads,
@@ -242,24 +242,24 @@ def _for_script(told: Answer, inside: Inside) -> str:
             "probability": inside.probability,
             "keys": [
                 [letter(cell.text), _NAMES.get(cell.text, _place(cell.place))]
-                for cell in told.cells
+                for cell in result.cells
                 if cell.key is not None
             ],
-            "written": [_told_of(token) for token in told.written],
+            "written": [_probabilities_of(token) for token in result.written],
         },
         separators=(",", ":"),
         ensure_ascii=False,
     )
 
 
-def _told_of(token: WrittenToken) -> list[str]:
-    """What was written and what nearly was, each with how sure the model was."""
+def _probabilities_of(token: WrittenToken) -> list[str]:
+    """The written token and the runner-up, each with its probability."""
     tokens = {token.text: token.probability, token.rival: token.rival_probability}
     return [part for text, share in tokens.items() for part in (letter(text), percent(share))]
 
 
 def _stage(name: str, count: int) -> str:
-    """A stage as a person says it: `0 attention` is attention where there is one layer."""
+    """The name of a stage for people: `0 attention` is `attention` if there is one layer."""
     if name == "embedded":
         return "the embedding"
     number, _, part = name.partition(" ")

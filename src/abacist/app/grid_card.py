@@ -1,36 +1,31 @@
 """The grid of lengths as a table of buttons, and the failures of one cell."""
 
-import math
-
 from abacist.app.lengths import CellFailures, LengthGrid
-from abacist.intervals import percent
-from abacist.reports.charts import colour_of
 from abacist.reports.html_builder import Markup, element, table
-from abacist.reports.pluralisation import cut
-
-_MOST_CELLS = 40
-"""Along each side; finer grids are summed in blocks."""
+from abacist.reports.plots import viridis
+from abacist.reports.score_plots import length_grid
+from abacist.reports.tables import Table, shortened
 
 
 def grid_card(name: str, grid: LengthGrid) -> Markup:
-    """The first number downwards, the second to the right; every cell can be clicked."""
+    """A button for every cell: the first operand downwards, the second one to the right."""
     size = len(grid.count)
-    block = math.ceil(size / _MOST_CELLS)
-    cells = range(math.ceil(size / block))
-    scored = sum(sum(line) for line in grid.count)
-    right = sum(sum(line) for line in grid.right)
-    rows = [
+    scored, right = sum(map(sum, grid.count)), sum(map(sum, grid.right))
+    plot = length_grid({"right": grid.right, "count": grid.count})
+    assert plot.hints is not None
+    head = (element("th", column, scope="col") for column in plot.columns)
+    # The heat map begins with the longest operands, the table with the shortest.
+    cells = list(zip(plot.rows, plot.values, plot.hints, strict=True))[::-1]
+    body = (
         element(
             "tr",
-            element("th", _range(row, block, size), scope="row"),
-            *(element("td", _cell(grid, row, column, block)) for column in cells),
+            element("th", row, scope="row"),
+            *(
+                element("td", _button(share, hint, row, column))
+                for share, hint, column in zip(values, hints, plot.columns, strict=True)
+            ),
         )
-        for row in cells
-    ]
-    head = element(
-        "tr",
-        element("td"),
-        *(element("th", _range(column, block, size), scope="col") for column in cells),
+        for row, values, hints in cells
     )
     source = "from the scorecard" if grid.stored else "scored just now"
     if not grid.complete:
@@ -45,61 +40,44 @@ def grid_card(name: str, grid: LengthGrid) -> Markup:
         element(
             "table",
             element("caption", caption),
-            element("thead", head),
-            element("tbody", *rows),
+            element("thead", element("tr", element("td"), *head)),
+            element("tbody", *body),
             class_="lengths",
         ),
         class_="scroll",
     )
 
 
-def failures_card(told: CellFailures) -> Markup:
-    """The proportion and some failures."""
-    what = f"{_digits(told.first)} and {_digits(told.second)}: {told.proportion} of test problems right."
-    lines = [element("p", what)]
-    if told.failures:
+def failures_card(cell: CellFailures) -> Markup:
+    """The proportion of right answers and some failures."""
+    lengths = " and ".join(
+        f"{count} digit{'s' * (count > 1)}" for count in (cell.first, cell.second)
+    )
+    lines = [element("p", f"{lengths}: {cell.proportion} of test problems right.")]
+    if cell.failures:
         rows = [
-            [cut(found.problem), cut(found.answer or "(no answer)"), cut(found.expected)]
-            for found in told.failures
+            [shortened(text) for text in (f.problem, f.answer or "(no answer)", f.expected)]
+            for f in cell.failures
         ]
-        caption = "Problems answered wrongly"
-        lines.append(table(caption, ["problem", "model wrote", "right"], [rows], texts=3))
+        columns = ("problem", "model wrote", "right")
+        lines.append(table(Table("Problems with a wrong answer", columns, [rows], 3)))
     return element("div", *lines, role="status")
 
 
-def _cell(grid: LengthGrid, row: int, column: int, block: int) -> Markup:
-    right, count = (
-        sum(
-            sum(line[column * block : (column + 1) * block])
-            for line in counts[row * block : (row + 1) * block]
-        )
-        for counts in (grid.right, grid.count)
-    )
-    size = len(grid.count)
-    first, second = (_range(number, block, size) for number in (row, column))
-    told = f"{first} and {second} digits: " + (
-        f"{right:,} of {count:,} right, {percent(right / count)}" if count else "not scored"
-    )
-    kinds = [] if count and right == count else ["errors"] if count else ["unscored"]
+def _button(share: float | None, hint: str, row: str, column: str) -> Markup:
+    """One cell. `row` and `column` are lengths, or ranges of lengths such as `1–3`."""
+    first, second = (name.partition("–") for name in (row, column))
+    kind = None if share == 1 else "unscored" if share is None else "errors"
     return element(
         "button",
-        element("span", "×" if "errors" in kinds else ""),
+        element("span", "×" if kind == "errors" else ""),
         type="button",
-        class_=" ".join(kinds) or None,
-        style=f"--share:{colour_of(right / count)}" if count else None,
-        aria_label=told,
-        title=told,
-        tabindex=0 if row == column == 0 else -1,
-        # Of a block, the longest.
-        data_first=min((row + 1) * block, size),
-        data_second=min((column + 1) * block, size),
+        class_=kind,
+        style=None if share is None else f"--share:{viridis(share)}",
+        aria_label=hint,
+        title=hint,
+        tabindex=0 if first[0] == second[0] == "1" else -1,
+        # A click asks for the longest of a range.
+        data_first=int(first[2] or first[0]),
+        data_second=int(second[2] or second[0]),
     )
-
-
-def _range(number: int, block: int, size: int) -> str:
-    low, high = number * block + 1, min((number + 1) * block, size)
-    return f"{low}" if low == high else f"{low}–{high}"
-
-
-def _digits(count: int) -> str:
-    return f"{count} digit{'s' * (count > 1)}"

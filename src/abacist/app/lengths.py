@@ -75,9 +75,9 @@ def obstacle(shown_run: ShownRun) -> str | None:
 def stored_grid(shown_run: ShownRun) -> LengthGrid | None:
     """The grid of the scorecard; None where none was scored."""
     section = shown_run.records.sections.get("grid")
-    if section is None or section.grid is None:
+    if section is None:
         return None
-    return LengthGrid(section.grid.right, section.grid.count, True, section.complete)
+    return LengthGrid(section.details["right"], section.details["count"], True, section.complete)
 
 
 def scored_grid(shown_run: ShownRun) -> LengthGrid:

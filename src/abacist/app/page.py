@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from abacist.app import answers, lengths, race, svg_drawing, switched_off, vectors
+from abacist.app import answers, lengths, race, random_problems, switched_off, vectors
 from abacist.app.answer_card import alert, answer_card, side_by_side
 from abacist.app.controls import api, gr
 from abacist.app.grid_card import failures_card, grid_card
@@ -151,7 +151,7 @@ class _Skin:
     ) -> tuple[Any, str]:
         """A new problem of so many digits, with its answer."""
         try:
-            problem = svg_drawing.drawn(self.gallery.find(run), int(digits), by_chance())
+            problem = random_problems.drawn(self.gallery.find(run), int(digits), by_chance())
         except AbacistError as error:
             return gr.skip(), alert(str(error))
         return problem, self.answered(run, problem, off, way, beside)
@@ -235,7 +235,7 @@ def _html(content: str, name: str, js_on_load: str | None = None) -> gr.HTML:
 
 def _header(shown_run: ShownRun) -> Markup:
     """What the run is, and what it is worth."""
-    trained = svg_drawing.trained_digits(shown_run)
+    trained = random_problems.trained_digits(shown_run)
     told = (
         f"{shown_run.name}: recipe {shown_run.run.recipe.name}, "
         f"{shown_run.trained_model.model.num_parameters:,} parameters"
@@ -247,17 +247,19 @@ def _header(shown_run: ShownRun) -> Markup:
 
 def _example(shown_run: ShownRun) -> str:
     """A problem to begin with, the same every time."""
-    return svg_drawing.drawn(shown_run, _first_digits(shown_run), torch.Generator().manual_seed(0))
+    return random_problems.drawn(
+        shown_run, _first_digits(shown_run), torch.Generator().manual_seed(0)
+    )
 
 
 def _first_digits(shown_run: ShownRun) -> int | None:
-    trained = svg_drawing.trained_digits(shown_run)
+    trained = random_problems.trained_digits(shown_run)
     return None if trained is None else min(_FIRST_DIGITS, trained)
 
 
 def _digits(shown_run: ShownRun) -> dict[str, Any]:
     """The slider of lengths; there is none where digits are no measure of the task."""
-    longest = svg_drawing.longest_drawn(shown_run)
+    longest = random_problems.longest_drawn(shown_run)
     return {
         "minimum": 1,
         "maximum": longest or 1,

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from abacist.app import answers, lengths, race, svg_drawing, switched_off, vectors
+from abacist.app import answers, lengths, race, random_problems, switched_off, vectors
 from abacist.app.shown_runs import Gallery
 from abacist.errors import AbacistError
 
@@ -47,7 +47,7 @@ class Questions:
                 "example": shown_run.example,
                 "parameters": shown_run.trained_model.model.num_parameters,
                 "parts": shown_run.parts,
-                "trained_digits": svg_drawing.trained_digits(shown_run),
+                "trained_digits": random_problems.trained_digits(shown_run),
             }
             for name, shown_run in self.gallery.shown_runs.items()
         }
@@ -63,7 +63,7 @@ class Questions:
     def draw(self, digits: int | None = None, run: str | None = None) -> Told:
         """A problem by chance, of so many digits."""
         return _told(
-            lambda: {"problem": svg_drawing.drawn(self.gallery.find(run), digits, by_chance())}
+            lambda: {"problem": random_problems.drawn(self.gallery.find(run), digits, by_chance())}
         )
 
     def breakage(

@@ -1,4 +1,4 @@
-"""The race against plain Python as two bars."""
+"""The race between the model and plain Python as two bars."""
 
 import math
 
@@ -6,19 +6,19 @@ from abacist.app.race import Race
 from abacist.reports.html_builder import Markup, element
 
 _SHORTEST_SECONDS = 1e-8
-"""The left end of the bars, which are logarithmic: Python would have none otherwise."""
+"""Left end of the bars, which are logarithmic so that the bar of Python is visible."""
 
 
-def race_card(told: Race) -> Markup:
-    """Who won, by how much, and whether the model was right."""
-    factor = told.times_as_fast
+def race_card(race: Race) -> Markup:
+    """The winner, by which factor it won, and whether the model was right."""
+    factor = race.times_as_fast
     winner = (
         f"Python wins: it is {_rounded(factor)} times as fast."
         if factor >= 1
         else f"The model wins: it is {_rounded(1 / factor)} times as fast."
     )
-    right = "right" if told.model_correct else "wrong"
-    longest = max(told.model_seconds, 1.0)
+    right = "right" if race.model_correct else "wrong"
+    longest = max(race.model_seconds, 1.0)
     return element(
         "div",
         element(
@@ -26,8 +26,8 @@ def race_card(told: Race) -> Markup:
         ),
         element(
             "dl",
-            *_bar("The model", told.model_seconds, longest),
-            *_bar("Plain Python", told.python_seconds, longest),
+            *_bar("The model", race.model_seconds, longest),
+            *_bar("Plain Python", race.python_seconds, longest),
             class_="race",
         ),
         element(
@@ -56,7 +56,7 @@ def _time(seconds: float) -> str:
 
 
 def _rounded(factor: float) -> str:
-    """Two digits, as times differ from run to run."""
+    """Two significant digits, as times vary from run to run."""
     if factor < 10:
         return f"{factor:.1f}"
     step = 10 ** (math.floor(math.log10(factor)) - 1)

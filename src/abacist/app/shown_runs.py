@@ -13,7 +13,7 @@ from abacist.inspection.ablation import HooksFor, Switch, components, exact_matc
 from abacist.inspection.generation import all_of
 from abacist.intervals import Proportion
 from abacist.reports import run_records
-from abacist.reports.run_records import Records
+from abacist.reports.run_records import RunRecords
 from abacist.runs.run import Run, load
 from abacist.scoring.exact_match import line_lengths
 from abacist.scoring.samples import as_in_training
@@ -63,7 +63,7 @@ class ShownRun:
         ]
 
     @cached_property
-    def records(self) -> Records:
+    def records(self) -> RunRecords:
         """What its directory says of it."""
         return run_records.read(self.run.directory)
 

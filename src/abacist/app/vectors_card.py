@@ -1,4 +1,4 @@
-"""The vectors of the digits as points that move while training goes on."""
+"""The vectors of the digits as points that move during training."""
 
 import json
 
@@ -10,18 +10,20 @@ _SIDE = 260
 _MARGIN = 16
 
 
-def vectors_card(name: str, told: Vectors) -> Markup:
+def vectors_card(name: str, embeddings: Vectors) -> Markup:
     """A picture of the last step, and a slider over all of them."""
-    reach = max((abs(v) for step in told.points for point in step for v in point), default=1.0)
-    scale = (_SIDE / 2 - _MARGIN) / (reach or 1.0)
+    farthest = max(
+        (abs(v) for step in embeddings.points for point in step for v in point), default=1.0
+    )
+    scale = (_SIDE / 2 - _MARGIN) / (farthest or 1.0)
     places = [
         [[round(_SIDE / 2 + scale * x, 1), round(_SIDE / 2 - scale * y, 1)] for x, y in step]
-        for step in told.points
+        for step in embeddings.points
     ]
-    first, last = told.labels[0], told.labels[-1]
-    what = (
-        f"Vectors of {first} to {last} of {name}, seen along the two directions in which they spread "
-        f"most after step {told.steps[-1]:,}, which hold {percent(told.explained)} of their variance."
+    first, last = embeddings.labels[0], embeddings.labels[-1]
+    caption = (
+        f"Vectors of {first} to {last} of {name}, projected on the two directions in which they vary "
+        f"most after step {embeddings.steps[-1]:,}, which hold {percent(embeddings.explained)} of their variance."
     )
     marks = [
         element(
@@ -32,35 +34,35 @@ def vectors_card(name: str, told: Vectors) -> Markup:
             dominant_baseline="central",
             transform=f"translate({x} {y})",
         )
-        for number, (label, (x, y)) in enumerate(zip(told.labels, places[-1], strict=True))
+        for number, (label, (x, y)) in enumerate(zip(embeddings.labels, places[-1], strict=True))
     ]
     frame = element("rect", class_="frame", x=1, y=1, width=_SIDE - 2, height=_SIDE - 2)
     picture = element(
-        "svg", frame, *marks, viewBox=f"0 0 {_SIDE} {_SIDE}", role="img", aria_label=what
+        "svg", frame, *marks, viewBox=f"0 0 {_SIDE} {_SIDE}", role="img", aria_label=caption
     )
     return element(
         "div",
-        figure(picture, what),
-        _slider(told),
+        figure(picture, caption),
+        _slider(embeddings),
         class_="vectors",
         data_places=json.dumps(places, separators=(",", ":")),
-        data_steps=json.dumps(told.steps),
+        data_steps=json.dumps(embeddings.steps),
     )
 
 
-def _slider(told: Vectors) -> Markup:
-    if len(told.steps) < 2:
+def _slider(embeddings: Vectors) -> Markup:
+    if len(embeddings.steps) < 2:
         return element(
             "p",
-            "No copies were kept while this run was trained, so this is the last step alone. Train with "
-            "--training.record_embeddings_every 100 to see how the vectors came about.",
+            "The embeddings of this run were not recorded during training, so only the last step is shown. "
+            "Train with --training.record_embeddings_every 100 to see how the vectors develop.",
             class_="muted",
         )
-    last = len(told.steps) - 1
+    last = len(embeddings.steps) - 1
     return element(
         "label",
         "After step ",
-        element("output", f"{told.steps[-1]:,}"),
+        element("output", f"{embeddings.steps[-1]:,}"),
         element(
             "input",
             type="range",
@@ -68,6 +70,6 @@ def _slider(told: Vectors) -> Markup:
             max=last,
             value=last,
             aria_label="Training step",
-            aria_valuetext=f"step {told.steps[-1]:,}",
+            aria_valuetext=f"step {embeddings.steps[-1]:,}",
         ),
     )

@@ -17,7 +17,6 @@ The argument, in full in `docs/certificate.md`:
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -37,6 +36,7 @@ from abacist.certificates.receptive_fields import (
     too_many,
     visibility_in,
 )
+from abacist.certificates.record import Certificate
 from abacist.certificates.rounding import FLOAT32, BoundedModel, Precision
 from abacist.formats.format import Format
 from abacist.models.block import Block
@@ -44,7 +44,8 @@ from abacist.models.encodings import INVISIBLE
 from abacist.models.receptive_field import obstacle_to_finite_receptive_field
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.models.transformer import Transformer
-from abacist.scoring.solving import Solution, solve
+from abacist.scoring.records import Solution
+from abacist.scoring.solving import solve
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.problems import Problems
 from abacist.tasks.task import Task
@@ -60,41 +61,6 @@ _MOST_COMPLETED = 10
 
 OnProgress = Callable[[int, int], None]
 """Called with the number of cases checked so far and the number of all cases."""
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """The outcome of checking every neighbourhood."""
-
-    certified: bool
-    reason: str
-    """What was proved, or why nothing was."""
-    patterns: int = 0
-    """Number of different patterns of receptive fields."""
-    neighbourhoods: int = 0
-    """Number of different contexts, over all patterns."""
-    wrong: int = 0
-    """Number of neighbourhoods after which the model's next token is not the right one."""
-    smallest_margin: float | None = None
-    """Right logit minus the best wrong one, in the worst neighbourhood, as float64 computes it."""
-    proved_margin: float | None = None
-    """Lower bound on that margin in the function of real numbers that the weights define."""
-    rounding_bound: float | None = None
-    """Upper bound on the part of any margin that an implementation in `precision` can lose."""
-    precision: str = "float32"
-    """The arithmetic for which the claim holds, on any device and in any order of summation."""
-    locality_error: float | None = None
-    """Largest difference between a logit in a long line and in its receptive field alone, in float64."""
-    counterexample: Solution | None = None
-    """A full problem that the model gets wrong, made from the worst neighbourhood."""
-    seconds: float = 0.0
-    step: int | None = None
-    """Training step of the checkpoint that was checked; None for a model that belongs to no run."""
-
-    def to_json(self) -> dict[str, object]:
-        data = asdict(self)
-        data["counterexample"] = self.counterexample and self.counterexample.to_json()
-        return data
 
 
 @torch.no_grad()

@@ -3,9 +3,9 @@
     abacist train add --seed 1 --model.width 64
     abacist solve latest 12+34
 
-One module a command. Each has `run(arguments) -> exit code` and is imported only when asked for,
-so that `abacist --help` needs neither torch nor matplotlib. Exit codes: 0 fine, 1 failed,
-2 the user can put it right, 130 interrupted.
+There is one module for each command. It has `run(arguments) -> exit code` and is imported only
+when the command is used, so that `abacist --help` needs neither torch nor matplotlib. Exit codes:
+0 fine, 1 failed, 2 the user can fix it, 130 interrupted.
 """
 
 import importlib
@@ -19,16 +19,16 @@ from abacist import __version__
 from abacist.errors import AbacistError, UserError, nearest
 
 COMMANDS = {
-    "train": "train a recipe, score it and try to prove it right",
+    "train": "train a recipe, score the model and try to prove it right",
     "solve": "let a trained model solve problems",
     "score": "score a trained model by one suite or many, with intervals",
     "look": "look inside a trained model: attention, attribution, ablation and more",
-    "play": "a page to calculate with it, look inside and switch heads off",
-    "compare": "several runs side by side, with the differences' intervals",
+    "play": "a web page to calculate with a model, look inside and switch heads off",
+    "compare": "compare several runs, with intervals of their differences",
     "report": "write a run as one HTML file, which opens without a network",
     "prove": "certify that a model is right on problems of every length",
     "data": "show, export or check the problems of a recipe",
-    "model": "parameters and multiply-adds of a recipe's model, by component",
+    "model": "show the parameters and multiply-adds of a recipe's model by component",
     "recipes": "list the recipes, or show one with all its settings",
 }
 
@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):
-        # Where the terminal has no ✓, a question mark will do.
+        # A terminal without ✓ shows a question mark.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:

@@ -2,8 +2,9 @@
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from abacist import recipes
 from abacist.cli.arguments import Parser, split_off_settings, whole_number
@@ -12,17 +13,20 @@ from abacist.data.config import SplitName
 from abacist.errors import RunError, UserError
 from abacist.recipes.recipe import Recipe
 
+if TYPE_CHECKING:
+    from abacist.reports.plots import Bars
+
 _SPLITS = ("train", "validation", "test")
 
 
 def run(arguments: list[str]) -> int:
-    """Exit code 0, or 1 when splits overlap."""
+    """Return exit code 0, or 1 if splits overlap."""
     changes, options = split_off_settings(arguments)
     parser = Parser(
         "data",
-        "show: problems as written, with what the model is told of every token.\n"
+        "show: problems as written, with the place, field and target of every token.\n"
         "export: problems as JSON lines, with a manifest.\n"
-        "check: sizes and overlap of the splits, histograms.",
+        "check: sizes and overlap of the splits, and histograms.",
         "Settings of the recipe may be added, such as --task multiply, --format partial-products\n"
         "or --task.max_digits 20. abacist recipes RECIPE lists them all.",
     )
@@ -39,20 +43,22 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("--out", metavar="FILE", help="export: .jsonl or .jsonl.gz; check: .png")
     parser.add_json()
     parsed = parser.parse(options)
-    _refuse_what_is_of_no_use(parsed)
+    _check_options(parsed)
     recipe = override(recipes.find(parsed.recipe), changes)
     return {"show": _show, "export": _export, "check": _check}[parsed.action](parsed, recipe)
 
 
-def _refuse_what_is_of_no_use(parsed: argparse.Namespace) -> None:
+def _check_options(parsed: argparse.Namespace) -> None:
     if parsed.every and parsed.action != "export":
-        raise UserError(f"--every is for export, got {parsed.action}. Try abacist data export.")
+        raise UserError(
+            f"--every is an option of export, got {parsed.action}. Try abacist data export."
+        )
     if parsed.every and parsed.num_problems:
         raise UserError("--every exports all problems. Leave out --num-problems.")
     if parsed.split and parsed.action == "check":
-        raise UserError("check looks at all splits. Leave out --split.")
+        raise UserError("check examines all splits. Leave out --split.")
     if parsed.split == "all" and not parsed.every:
-        raise UserError("--split all goes with export --every. Try --split train.")
+        raise UserError("--split all requires export --every. Try --split train.")
 
 
 def _one_split(parsed: argparse.Namespace) -> SplitName:
@@ -64,19 +70,20 @@ def _show(parsed: argparse.Namespace, recipe: Recipe) -> int:
     from abacist import generators
     from abacist.cli import show
     from abacist.data.export import drawn_problems, exported_records
+    from abacist.reports import terminal
     from abacist.runs.run import build_problems
 
     task, format = build_problems(recipe)
     blocks = drawn_problems(
         task, recipe.split, _one_split(parsed), parsed.num_problems or 4, parsed.seed
     )
-    # Two generators of one seed, so that what is left to chance is the same in text and tokens.
-    chance, again = (generators.generator(parsed.seed, "show") for _ in range(2))
-    console = show.console()
+    # Two generators with one seed, so that random spaces are the same in the text and the tokens.
+    for_records, for_lines = (generators.generator(parsed.seed, "show") for _ in range(2))
+    console = terminal.console()
     for problems in blocks:
-        lines = format.write(problems, task.answer(problems), again)
+        lines = format.write(problems, task.answer(problems), for_lines)
         for row, record in enumerate(
-            exported_records(task, format, recipe.split, [problems], chance)
+            exported_records(task, format, recipe.split, [problems], for_records)
         ):
             if parsed.json:
                 print(json.dumps(record))
@@ -113,7 +120,7 @@ def _export(parsed: argparse.Namespace, recipe: Recipe) -> int:
         count = parsed.num_problems or 10_000
         only = _one_split(parsed)
         blocks = drawn_problems(task, recipe.split, only, count, parsed.seed)
-    chance = generators.generator(parsed.seed, "export", "lines")
+    generator = generators.generator(parsed.seed, "export", "lines")
     manifest = {
         "recipe": to_json(recipe),
         "split": only or "all",
@@ -122,7 +129,7 @@ def _export(parsed: argparse.Namespace, recipe: Recipe) -> int:
     }
     with Ticker("exporting") as ticker:
         beside = export(
-            exported_records(task, format, recipe.split, blocks, chance),
+            exported_records(task, format, recipe.split, blocks, generator),
             path,
             manifest,
             lambda done: ticker.update(done, count) if done % 1_000 == 0 else None,
@@ -131,14 +138,15 @@ def _export(parsed: argparse.Namespace, recipe: Recipe) -> int:
         print(beside.read_text(), end="")
     else:
         written = json.loads(beside.read_text())["num_problems"]
-        print(f"{written:,} problems in {path}, how to repeat them in {beside}")
+        print(f"{written:,} problems in {path}; {beside} says how to repeat them")
     return 0
 
 
 def _check(parsed: argparse.Namespace, recipe: Recipe) -> int:
-    from abacist.cli import show
     from abacist.cli.progress import Ticker
     from abacist.data.check import check
+    from abacist.reports import matplotlib_figures, terminal
+    from abacist.reports.tables import Table
     from abacist.runs.run import build_problems
 
     if parsed.out and not parsed.out.endswith(".png"):
@@ -151,28 +159,29 @@ def _check(parsed: argparse.Namespace, recipe: Recipe) -> int:
             task, recipe.split, parsed.num_problems or 1_000_000, parsed.seed, ticker.update
         )
     overlap = sum(outcome.overlap.values())
+    histograms = [_histogram(name, counts) for name, counts in outcome.histograms.items()]
     if parsed.out:
-        from abacist.reports.figures import draw_histograms
-
-        draw_histograms(outcome.histograms, Path(parsed.out))
+        matplotlib_figures.draw(histograms, Path(parsed.out), columns=len(histograms))
     if parsed.json:
         print(json.dumps(to_json(outcome)))
         return 1 if overlap else 0
-    print(f"{outcome.num_problems:,} problems drawn from each split")
-    _print_rows("distinct problems", list(outcome.distinct.items()))
-    _print_rows("in both splits", list(outcome.overlap.items()))
+    console = terminal.console()
+    console.print(f"{outcome.num_problems:,} problems drawn from each split")
+    counts = {"distinct problems": outcome.distinct, "in both splits": outcome.overlap}
+    for column, by_split in counts.items():
+        rows = [[name, f"{count:,}"] for name, count in by_split.items()]
+        console.print(terminal.Shown([Table("", ("split", column), [rows])]))
     if recipe.split.exempt_digits:
-        print(
-            f"problems of at most {recipe.split.exempt_digits} digits are in all splits, "
-            "and not counted"
+        console.print(
+            f"Problems of at most {recipe.split.exempt_digits} digits are in all splits and are "
+            "not counted."
         )
-    console = show.console()
-    for name, histogram in outcome.histograms.items():
-        console.print(show.histogram(f"{name}, training split", histogram))
+    console.print(terminal.Shown(histograms))
     return 1 if overlap else 0
 
 
-def _print_rows(title: str, rows: Sequence[tuple[str, int]]) -> None:
-    print(title)
-    for name, value in rows:
-        print(f"  {name:20} {value:>12,}")
+def _histogram(name: str, counts: Mapping[int, int]) -> "Bars":
+    from abacist.reports.plots import Bars
+
+    names, series = [str(value) for value in counts], {"problems": list(counts.values())}
+    return Bars(f"{name}, training split", names, series, "problems", upright=True)

@@ -17,58 +17,58 @@ _MOST_PROBLEMS = 100_000
 
 
 def run(arguments: list[str]) -> int:
-    """Exit code 0 when looked, whatever was seen."""
+    """Return exit code 0, whatever the lenses show."""
     parser = _parser()
     if "--help" in arguments or "-h" in arguments:
         parser.epilog = _lenses_help()
-    # Something like -3+4 is a problem to complain about, not an option.
+    # A word such as -3+4 is a problem, which gets its own error message, and not an option.
     signed = [word for word in arguments if re.match(r"-[0-9.(]", word)]
     parsed = parser.parse([word for word in arguments if word not in signed])
     problems = [*parsed.problem, *signed]
     if len(problems) != 1:
         raise UserError(
-            f"one problem is looked at, got {len(problems)}. Type abacist look latest 12+34."
+            f"abacist look takes one problem, got {len(problems)}. Type abacist look latest 12+34."
         )
 
     from abacist import files
-    from abacist.cli import show, show_lenses
-    from abacist.reports.lens_figures import FIGURES
+    from abacist.inspection.lens import LENSES
+    from abacist.reports import lens_views, matplotlib_figures, terminal
     from abacist.runs.run import load
 
     trained = load(parsed.run, parsed.device)
     inspected = trained.look(problems[0], parsed.other, parsed.num_problems)
     names = parsed.lens.split(",")
-    out = _targets(parsed.out, names)
-    found, notes = _looked(inspected, names)
-    drawn = []
-    for name, target in out.items():
-        if name in found:
-            files.make_directory(target.parent)
-            FIGURES[name](found[name].to_json(), target)
-            drawn.append(target)
+    targets = _targets(parsed.out, names)
+    findings, notes = _look(inspected, names)
+    records = {name: finding.to_json() for name, finding in findings.items()}
+    views = {name: lens_views.views(name, record) for name, record in records.items()}
+    drawn = {name: target for name, target in targets.items() if name in views}
+    for name, target in drawn.items():
+        files.make_directory(target.parent)
+        matplotlib_figures.draw(lens_views.plots_of(views[name]), target)
     if parsed.json:
-        told = {name: finding.to_json() for name, finding in found.items()}
-        print(json.dumps({"problem": inspected.text, "lenses": told}, allow_nan=False))
+        print(json.dumps({"problem": inspected.text, "lenses": records}, allow_nan=False))
         return 0
-    console = show.console()
-    for name, finding in found.items():
-        console.print(show_lenses.shown(name, finding))
+    console = terminal.console()
+    for name, shown in views.items():
+        console.print(f"[bold]{name}[/]: {LENSES[name].summary}", soft_wrap=True)
+        console.print(terminal.Shown(shown), "")
     for note in notes:
         console.print(note, style="dim", soft_wrap=True)
-    for target in drawn:
+    for target in drawn.values():
         console.print(f"Drawn: {target}", soft_wrap=True)
     return 0
 
 
-def _looked(
+def _look(
     inspected: "InspectedProblem", names: list[str]
 ) -> tuple[dict[str, "Finding"], list[str]]:
-    """What was seen by lens; of `all`, also why some had no use."""
+    """The findings by lens and, if all lenses were asked for, the reasons why some do not apply."""
     from abacist.cli.progress import Ticker
     from abacist.inspection.lens import LENSES, chosen
 
     lenses = LENSES if names == ["all"] else chosen(names, inspected)
-    found: dict[str, Finding] = {}
+    findings: dict[str, Finding] = {}
     notes = []
     with Ticker("looking") as ticker:
         for number, (name, lens) in enumerate(lenses.items()):
@@ -76,20 +76,20 @@ def _looked(
             obstacle = lens.obstacle(inspected)
             try:
                 if obstacle is None:
-                    found[name] = lens.look(inspected)
+                    findings[name] = lens.look(inspected)
             except UserError as error:
                 if names != ["all"]:
                     raise
                 obstacle = str(error)
             if obstacle is not None:
                 notes.append(f"{name}: {obstacle}")
-    return found, notes
+    return findings, notes
 
 
 def _targets(out: str | None, names: list[str]) -> dict[str, Path]:
-    """Where the picture of each lens goes: one file for one lens, or a directory."""
+    """The file for the picture of each lens: one file for one lens, or files in a directory."""
     from abacist.inspection.lens import LENSES
-    from abacist.reports.figures import ENDINGS
+    from abacist.reports.matplotlib_figures import ENDINGS
 
     if out is None:
         return {}
@@ -118,21 +118,21 @@ def _parser() -> Parser:
         "--lens",
         default=_DEFAULT,
         metavar="NAME[,NAME…]",
-        help=f"what to look through, or all (default: {_DEFAULT}); the names are below",
+        help=f"lenses by name, or all (default: {_DEFAULT}); they are listed below",
     )
     parser.add_argument(
         "--with",
         dest="other",
         metavar="PROBLEM",
-        help="patching: the problem whose activations are put in (default: one is made that "
-        "differs in one carry)",
+        help="patching: the problem whose activations are inserted (default: a problem that differs "
+        "in one carry)",
     )
     parser.add_argument(
         "--num-problems",
         type=whole_number(4, _MOST_PROBLEMS),
         default=200,
         metavar="N",
-        help="test problems that averages, ablations and probes are made of (default: 200)",
+        help="number of test problems for averages, ablations and probes (default: 200)",
     )
     parser.add_argument(
         "--out",

@@ -1,4 +1,4 @@
-"""`abacist model`: what the model of a recipe consists of."""
+"""`abacist model`: the components of the model of a recipe."""
 
 import json
 from dataclasses import asdict
@@ -11,11 +11,11 @@ _SAMPLE = 1_000
 
 
 def run(arguments: list[str]) -> int:
-    """Exit code 0."""
+    """Return exit code 0."""
     changes, options = split_off_settings(arguments)
     parser = Parser(
         "model",
-        "Parameters and multiply-adds of a recipe's model, by component.",
+        "Show the parameters and multiply-adds of a recipe's model by component.",
         "Settings of the recipe may be added, such as --model.width 64 or --model.positions rope.",
     )
     parser.add_argument("recipe", metavar="RECIPE", help="a name from abacist recipes")
@@ -38,7 +38,7 @@ def run(arguments: list[str]) -> int:
     parts = components(recipe.model, vocabulary, tokens, predicting)
     total = sum(part.parameters for part in parts)
     if total != model.num_parameters:
-        raise AssertionError(f"{total} by formula, {model.num_parameters} trained")
+        raise AssertionError(f"{total} parameters by formula, {model.num_parameters} in the model")
     work = sum(part.multiply_adds for part in parts)
     if parsed.json:
         data = {
@@ -54,8 +54,9 @@ def run(arguments: list[str]) -> int:
         print(json.dumps(data))
         return 0
     from abacist.cli import show
+    from abacist.reports import terminal
 
-    console = show.console()
+    console = terminal.console()
     console.print(show.components(parts, tokens, predicting))
-    console.print(f"{total:,} parameters, {work:,} multiply-adds a problem")
+    console.print(f"{total:,} parameters, {work:,} multiply-adds per problem")
     return 0

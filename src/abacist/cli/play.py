@@ -1,4 +1,4 @@
-"""`abacist play`: a page on this machine where trained models calculate and can be looked into."""
+"""`abacist play`: a web page on this machine on which trained models calculate and can be inspected."""
 
 import importlib.util
 import warnings
@@ -9,7 +9,7 @@ from abacist.errors import UserError
 
 
 def run(arguments: list[str]) -> int:
-    """Exit code 0 when the page was shown and ended, or the folder written."""
+    """Return exit code 0 after the page was closed, or the folder was written."""
     parser = _parser()
     parsed = parser.parse(arguments)
     if importlib.util.find_spec("gradio") is None:
@@ -18,10 +18,10 @@ def run(arguments: list[str]) -> int:
         from abacist.app.space import write_space
 
         written = write_space(parsed.runs or ["latest"], Path(parsed.share_space))
-        print(f"Space: {written}. Push this folder to a Space of Hugging Face.")
+        print(f"Space: {written}. Push this folder to a Space on Hugging Face.")
         return 0
 
-    # Gradio leaves some behind, about which nobody who plays can do anything.
+    # Gradio leaves resources open, which users of the page cannot change.
     warnings.simplefilter("ignore", ResourceWarning)
     from abacist.app import page
     from abacist.app.shown_runs import open_gallery
@@ -36,32 +36,32 @@ def run(arguments: list[str]) -> int:
 def _parser() -> Parser:
     parser = Parser(
         "play",
-        "Open a page on this machine: type a problem, watch the digits appear, see what every head\n"
-        "looks at, switch heads off. It needs no network.",
+        "Open a web page on this machine: type a problem, watch the digits appear, see what every head\n"
+        "looks at, and switch heads off. The page needs no network.",
     )
     parser.add_argument(
         "runs",
         nargs="*",
         metavar="RUN",
-        help="run directories, shown side by side; latest, the newest one, where none is given",
+        help="run directories, shown side by side (default: latest, the newest run)",
     )
     parser.add_device()
     parser.add_argument(
         "--host",
         default="127.0.0.1",
         metavar="ADDRESS",
-        help="default: 127.0.0.1, this machine only; 0.0.0.0 lets everyone in who can reach it",
+        help="default: 127.0.0.1, this machine only; 0.0.0.0 admits everyone who can reach it",
     )
     parser.add_argument(
         "--port",
         type=whole_number(1, 65_535),
         metavar="N",
-        help="default: the first free one from 7860 on",
+        help="default: the first free port from 7860 on",
     )
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
     parser.add_argument(
         "--share-space",
         metavar="DIR",
-        help="write a folder that is ready to be a Space of Hugging Face, and open nothing",
+        help="write a folder that can be pushed as a Space of Hugging Face; open no page",
     )
     return parser

@@ -1,6 +1,7 @@
-"""Progress of anything that takes longer than two seconds.
+"""Progress of anything that takes longer than two seconds, on standard error.
 
-A bar on a terminal, a plain line now and then elsewhere; always on standard error.
+On a terminal it is a bar. Elsewhere it is a plain line now and then, each after twice the time of
+the one before, so that a long task does not print many.
 """
 
 import sys
@@ -18,15 +19,16 @@ from rich.progress import (
 )
 
 _PATIENCE_SECONDS = 2.0
-_SECONDS_BETWEEN_LINES = 5.0
+_SECONDS_TO_FIRST_LINE = 5.0
 
 
 class Ticker:
-    """Shows how far a task has come, once it has taken two seconds."""
+    """Shows the progress of a task once it has taken two seconds."""
 
     def __init__(self, title: str) -> None:
         self.title = title
         self._begin = self._last_line = time.monotonic()
+        self._seconds_between_lines = _SECONDS_TO_FIRST_LINE
         self._bar: Progress | None = None
         self._task: TaskID | None = None
 
@@ -43,21 +45,22 @@ class Ticker:
             self._bar.stop()
 
     def update(self, done: int, total: int, details: str = "") -> None:
-        """Report `done` of `total` steps, with anything worth saying beside it."""
+        """Report that `done` of `total` steps are done, with details in words."""
         now = time.monotonic()
         if now - self._begin < _PATIENCE_SECONDS:
             return
         if sys.stderr.isatty():
             self._update_bar(done, total, details)
-        elif now - self._last_line >= _SECONDS_BETWEEN_LINES:
+        elif now - self._last_line >= self._seconds_between_lines:
             self._last_line = now
+            self._seconds_between_lines *= 2
             text = f"{self.title}: {done:,} of {total:,}, {details}".rstrip(", ")
             if done:
                 text += f", {(now - self._begin) * (total - done) / done:.0f} s left"
             print(text, file=sys.stderr, flush=True)
 
     def say(self, text: str) -> None:
-        """Print a line that stays, above the bar where there is one."""
+        """Print a line that stays, above the bar if there is one."""
         self._last_line = time.monotonic()
         if self._bar is not None:
             self._bar.console.print(text, highlight=False)

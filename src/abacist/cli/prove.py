@@ -8,16 +8,16 @@ from abacist import files
 from abacist.cli.arguments import Parser, whole_number
 
 if TYPE_CHECKING:
-    from abacist.certificates.certificate import Certificate
+    from abacist.certificates.record import Certificate
     from abacist.runs.run import Run
 
 
 def run(arguments: list[str]) -> int:
-    """Exit code 0 when certified, 1 when not."""
+    """Return exit code 0 if certified, 1 if not."""
     parser = Parser(
         "prove",
-        "Check every neighbourhood a trained model can meet: a certificate for problems of\n"
-        "every length, or a problem that the model gets wrong.",
+        "Check every neighbourhood that a trained model can encounter. The result is a certificate\n"
+        "for problems of every length, or a problem with a wrong answer.",
     )
     parser.add_run()
     parser.add_argument(
@@ -25,7 +25,7 @@ def run(arguments: list[str]) -> int:
         type=whole_number(1),
         default=60,
         metavar="N",
-        help="give up as soon as it is known that more would be needed (default: 60)",
+        help="stop as soon as the check is known to take longer (default: 60)",
     )
     parser.add_argument(
         "--formal",
@@ -44,6 +44,7 @@ def run(arguments: list[str]) -> int:
 
     from abacist.certificates import formal
     from abacist.cli import show
+    from abacist.reports import terminal
     from abacist.runs.run import load
 
     trained = load(parsed.run)
@@ -52,7 +53,7 @@ def run(arguments: list[str]) -> int:
     if parsed.json:
         print(json.dumps(certificate.to_json()))
     else:
-        show.console().print(show.certificate(certificate), soft_wrap=True)
+        terminal.console().print(show.certificate(certificate), soft_wrap=True)
     if not certificate.certified:
         return 1
     if source is not None:
@@ -64,9 +65,7 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
-def proved(
-    trained: "Run", max_minutes: float = 60, precision: str = "float32"
-) -> "Certificate":
+def proved(trained: "Run", max_minutes: float = 60, precision: str = "float32") -> "Certificate":
     """Certify a run with progress shown."""
     from abacist.cli.progress import Ticker
 

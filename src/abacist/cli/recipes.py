@@ -8,7 +8,7 @@ from abacist.configuration import settings, to_json
 
 
 def run(arguments: list[str]) -> int:
-    """Exit code 0."""
+    """Return exit code 0."""
     parser = Parser("recipes", "List the recipes, or show one with all its settings.")
     parser.add_argument("name", nargs="?", metavar="NAME", help="one recipe")
     parser.add_json()

@@ -8,11 +8,11 @@ from abacist.errors import UserError
 
 
 def run(arguments: list[str]) -> int:
-    """Exit code 0 when written, whatever the run is worth."""
+    """Return exit code 0 if the report was written, whatever the run is worth."""
     parser = Parser(
         "report",
-        "Write what is recorded of a run into one HTML file that opens without a network: scores,\n"
-        "curves, failures, settings, and how to repeat it. It scores nothing, so score first.",
+        "Write all records of a run into one HTML file that opens without a network: scores, curves,\n"
+        "failures, settings, and how to repeat it. Nothing is scored, so run abacist score first.",
     )
     parser.add_run()
     parser.add_argument("--out", metavar="FILE.html", help="default: report.html in the run")
@@ -24,26 +24,27 @@ def run(arguments: list[str]) -> int:
     from abacist.reports.run_report import run_report
     from abacist.runs import directory
 
-    found = directory.find(parsed.run)
-    left_out = [] if found.attention.exists() else _attention_kept(found.path)
-    known = run_records.read(found)
-    path = Path(parsed.out) if parsed.out else found.report
-    page = run_report(known)
+    run_directory = directory.find(parsed.run)
+    damages = [] if run_directory.attention.exists() else _store_attention(run_directory.path)
+    records = run_records.read(run_directory)
+    path = Path(parsed.out) if parsed.out else run_directory.report
+    page = run_report(records)
     html.write(page, path)
+    damages = records.damages + damages
     if parsed.json:
-        told = {"run": str(found.path), "report": str(path), "bytes": len(page.encode())}
-        print(json.dumps(told | {"damages": known.damages + left_out}))
+        data = {"run": str(run_directory.path), "report": str(path), "bytes": len(page.encode())}
+        print(json.dumps(data | {"damages": damages}))
         return 0
-    for damage in known.damages + left_out:
+    for damage in damages:
         print(f"Left out: {damage}")
     print(f"Report: {path} ({len(page.encode()) / 1000:,.0f} kB)")
     return 0
 
 
-def _attention_kept(path: Path) -> list[str]:
-    """Look once at what the heads of a run attend to, for this report and all later ones.
+def _store_attention(path: Path) -> list[str]:
+    """Measure the mean attention of a run once, for this report and all later ones.
 
-    Gives why where that cannot be.
+    Returns the reason if that is impossible, such as damaged weights.
     """
     from abacist.runs.run import load
 
@@ -55,6 +56,6 @@ def _attention_kept(path: Path) -> list[str]:
 
 
 def check_html(option: str, path: str | None) -> None:
-    """Refuse a file that no browser would open as a page."""
+    """Raise `UserError` unless the file name ends like that of a page."""
     if path is not None and Path(path).suffix not in (".html", ".htm"):
         raise UserError(f"{option} writes HTML, got {path!r}. Type {option} report.html.")

@@ -1,7 +1,8 @@
 """`abacist score`: score a trained model by one suite or many."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from abacist.cli.arguments import Parser, whole_number
 from abacist.configuration import settings
@@ -9,13 +10,13 @@ from abacist.scoring.config import ScoringConfig
 
 if TYPE_CHECKING:
     from abacist.runs.run import Run
-    from abacist.scoring.scorecard import Scorecard
+    from abacist.scoring.records import Scorecard
 
 _SHOWN_FAILURES = 10
 
 
 def run(arguments: list[str]) -> int:
-    """Exit code 0 when scored, whatever the score; 130 when interrupted, keeping what was done."""
+    """Return exit code 0 whatever the score, or 130 if interrupted; finished suites are kept."""
     parser = _parser()
     if "--help" in arguments or "-h" in arguments:
         parser.epilog = _suites_help()
@@ -24,34 +25,39 @@ def run(arguments: list[str]) -> int:
     changes = {name: value for name in names if (value := getattr(parsed, name)) is not None}
 
     from abacist.cli import show
+    from abacist.reports import terminal
+    from abacist.reports.tables import shortened
     from abacist.runs.run import load
 
+    if parsed.stored:
+        return _print_stored(parsed.run, parsed.json)
     trained = load(parsed.run, parsed.device)
     suites = _default() if parsed.suite is None else parsed.suite.split(",")
     card = scored(trained, suites, changes)
     if parsed.json:
         print(json.dumps(card.to_json()))
         return 0 if card.complete else 130
-    console = show.console()
+    console = terminal.console()
     console.print(show.scorecard(card))
     failures = card.failures
     for failure in failures[:_SHOWN_FAILURES]:
-        console.print(f"  {show.short(failure.solution)}", soft_wrap=True)
+        console.print(f"  {shortened(str(failure.solution))}", soft_wrap=True)
     if failures:
         more = f" and {len(failures) - _SHOWN_FAILURES} more" * (len(failures) > _SHOWN_FAILURES)
         console.print(f"These failures{more}, each with its place and margin: ", end="")
         console.print(str(trained.directory.failures), soft_wrap=True)
-    for picture in _pictures(trained, card):
-        console.print(f"Drawn: {picture}", soft_wrap=True)
+    for picture in _pictures(trained, card).values():
+        if picture.exists():
+            console.print(f"Drawn: {picture}", soft_wrap=True)
     return 0 if card.complete else 130
 
 
 def scored(
     trained: "Run", suites: list[str] | None = None, changes: dict[str, int] | None = None
 ) -> "Scorecard":
-    """Score a run with progress shown, and draw the pictures."""
+    """Score a run, show the progress, and draw the pictures."""
     from abacist.cli.progress import Ticker
-    from abacist.reports.figures import draw_grid, draw_lengths, series_of
+    from abacist.reports import matplotlib_figures, score_plots
     from abacist.scoring.scorecard import DEFAULT_SUITES
 
     with Ticker("scoring") as ticker:
@@ -60,17 +66,30 @@ def scored(
             lambda name, done, total: ticker.update(done, total, name),
             **(changes or {}),
         )
-    record = card.to_json()
-    if "lengths" in record["sections"]:
-        series = {name: rows for name, rows in series_of(record).items() if rows}
-        if series:
-            rows = card.sections["lengths"].rows
-            longest_trained = max(row.digits for row in rows if row.kind == "trained")
-            draw_lengths(series, longest_trained, trained.directory.lengths_picture)
-    if "grid" in record["sections"]:
-        details: dict[str, Any] = record["sections"]["grid"]["details"]
-        draw_grid(details, trained.directory.grid_picture)
+    for suite, path in _pictures(trained, card).items():
+        plots = score_plots.of_section(suite, card.sections[suite])
+        if plots:
+            matplotlib_figures.draw(plots, path)
     return card
+
+
+def _print_stored(run: str, as_json: bool) -> int:
+    """Print the scorecard and the certificate that are stored, without scoring or proving again."""
+    from abacist.cli import show
+    from abacist.reports import run_records, terminal
+    from abacist.runs import directory
+
+    run_directory = directory.find(run)
+    card = run_records.read_scorecard(run_directory)
+    if as_json:
+        print(json.dumps(card.to_json()))
+        return 0
+    console = terminal.console()
+    console.print(show.scorecard(card))
+    certificate = run_records.read_certificate(run_directory, [])
+    if certificate is not None:
+        console.print(show.certificate(certificate), soft_wrap=True)
+    return 0
 
 
 def _default() -> list[str]:
@@ -86,7 +105,12 @@ def _parser() -> Parser:
     parser.add_argument(
         "--suite",
         metavar="NAME[,NAME…]",
-        help="what to score, or all (default: lengths,strata); the names are below",
+        help="suites by name, or all (default: lengths,strata); they are listed below",
+    )
+    parser.add_argument(
+        "--stored",
+        action="store_true",
+        help="print the scorecard and certificate that are stored in the run; score nothing",
     )
     for setting in settings(ScoringConfig()):
         assert setting.range is not None
@@ -107,10 +131,10 @@ def _suites_help() -> str:
     return "\n".join(["suites:", *lines])
 
 
-def _pictures(trained: "Run", card: "Scorecard") -> list[str]:
-    """Pictures that were drawn of what has just been scored."""
-    drawn = {
+def _pictures(trained: "Run", card: "Scorecard") -> dict[str, Path]:
+    """The pictures of what has just been scored, by suite."""
+    pictures = {
         "lengths": trained.directory.lengths_picture,
         "grid": trained.directory.grid_picture,
     }
-    return [str(path) for name, path in drawn.items() if name in card.sections and path.exists()]
+    return {suite: path for suite, path in pictures.items() if suite in card.sections}

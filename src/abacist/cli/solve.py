@@ -9,7 +9,7 @@ from abacist.errors import ProblemError
 
 
 def run(arguments: list[str]) -> int:
-    """Exit code 0 when all answers are right, 1 when any is wrong."""
+    """Return exit code 0 if all answers are right, 1 if any is wrong."""
     parser = Parser(
         "solve", "Let a trained model solve problems, token by token, and check its answers."
     )
@@ -19,10 +19,10 @@ def run(arguments: list[str]) -> int:
         "problems",
         nargs="*",
         metavar="PROBLEM",
-        help="such as 12+34; without any, one a line from standard input",
+        help="such as 12+34; without problems, standard input is read, one problem per line",
     )
     parser.add_json()
-    # Something like -3+4 is a problem to complain about, not an option.
+    # A word such as -3+4 is a problem, which gets its own error message, and not an option.
     signed = [word for word in arguments if re.match(r"-[0-9.(]", word)]
     parsed = parser.parse([word for word in arguments if word not in signed])
     problems = [*parsed.problems, *signed] or _from_standard_input()
@@ -34,7 +34,7 @@ def run(arguments: list[str]) -> int:
     with Ticker("solving") as ticker:
 
         def report(solved: int, written: int) -> None:
-            ticker.update(solved, len(problems), f"{written:,} digits of the next ones written")
+            ticker.update(solved, len(problems), f"{written:,} tokens of the next batch written")
 
         solutions = trained.solve(problems, report)
     for solution in solutions:
@@ -44,8 +44,10 @@ def run(arguments: list[str]) -> int:
 
 def _from_standard_input() -> list[str]:
     if sys.stdin.isatty():
-        print("One problem a line, such as 12+34; Ctrl-D ends.", file=sys.stderr)
+        print("Type one problem per line, such as 12+34. Ctrl-D ends the input.", file=sys.stderr)
     problems = sys.stdin.read().splitlines()
     if not problems:
-        raise ProblemError("no problem given. Type one such as 12+34, or send one a line.")
+        raise ProblemError(
+            "there is no problem to solve. Type one such as 12+34, or send one per line."
+        )
     return problems

@@ -5,6 +5,8 @@ import contextlib
 import json
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,14 +17,16 @@ from abacist.errors import ConfigurationError, ProblemError
 from abacist.recipes.recipe import Recipe
 
 if TYPE_CHECKING:
+    from abacist.certificates.record import Certificate
     from abacist.runs.outcome import Distribution, Outcome
     from abacist.runs.run import Run
-    from abacist.scoring.solving import Solution
-    from abacist.training.loop import Metrics, Observer
+    from abacist.scoring.records import Scorecard, Solution
+    from abacist.training.loop import Observer
+    from abacist.training.metrics import Metrics
 
 
 def run(arguments: list[str]) -> int:
-    """Exit code 0 if training reached its end, whatever the score; 130 after Ctrl-C."""
+    """Return exit code 0 if training reached its end, whatever the score; 130 after Ctrl-C."""
     parser = _parser()
     if "--help" in arguments or "-h" in arguments:
         name = next((a for a in arguments if a in recipes.RECIPES), "add")
@@ -186,6 +190,7 @@ def _train_many(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
     """Train many seeds side by side and show how their results are distributed."""
     from abacist.cli import show
     from abacist.cli.progress import Ticker
+    from abacist.reports import terminal
 
     if parsed.overwrite or parsed.train_only or parsed.track:
         raise ConfigurationError(
@@ -207,13 +212,13 @@ def _train_many(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
         try:
             distribution = carry_out(update)
         except KeyboardInterrupt:
-            again = show.command("train", "--resume", "--out", str(path))
+            again = terminal.command("train", "--resume", "--out", str(path))
             ticker.say(f"abacist: interrupted and saved. Resume with: {again}")
             return 130
     if parsed.json:
         print(json.dumps({"run": str(path), "recipe": name} | distribution.to_json()))
         return 0
-    show.console().print(show.seeds(distribution), soft_wrap=True)
+    terminal.console().print(show.seeds(distribution), soft_wrap=True)
     print(f"\nThe runs are {path}/seed-{distribution.outcomes[0].seed} and so on.")
     return 0
 
@@ -270,9 +275,9 @@ def _with_progress(
     recipe: Recipe, path: Path, track: str | None, carry_out: "Callable[[Observer], Run]"
 ) -> "Run | None":
     """Train with progress shown; after Ctrl-C, say how to resume and return None."""
-    from abacist.cli import show
     from abacist.cli.progress import Ticker
     from abacist.intervals import percent
+    from abacist.reports import terminal
     from abacist.training.loop import Observer, TrainingInterrupted
 
     total = recipe.training.num_steps
@@ -317,37 +322,49 @@ def _with_progress(
         except TrainingInterrupted as interruption:
             ticker.say(
                 f"abacist: {interruption} and saved. "
-                f"Resume with: {show.command('train', '--resume', '--out', str(path))}"
+                f"Resume with: {terminal.command('train', '--resume', '--out', str(path))}"
             )
             return None
 
 
 def _evaluate(as_json: bool, trained: "Run") -> int:
-    from abacist.cli import show
     from abacist.cli.prove import proved
     from abacist.cli.score import scored
 
     card = scored(trained)
     certificate = proved(trained)
     if as_json:
-        _announce(
-            True, trained, {"scorecard": card.to_json(), "certificate": certificate.to_json()}
-        )
+        records: dict[str, object] = {
+            "scorecard": card.to_json(),
+            "certificate": certificate.to_json(),
+        }
+        _announce(True, trained, records)
         return 0
-    console = show.console()
-    console.print(show.scorecard(card))
-    title, solutions = _examples(trained)
-    console.print(f"\n{title}, written by the model:")
-    for solution in solutions:
-        console.print(f"  {solution}", soft_wrap=True)
-    console.print()
-    console.print(show.certificate(certificate), soft_wrap=True)
+    _summarise(trained, card, certificate)
     _announce(False, trained, {})
     return 0
 
 
-def _examples(trained: "Run") -> tuple[str, list["Solution"]]:
-    """Problems to end with: long sums where the format can write them, or test problems."""
+def _summarise(trained: "Run", card: "Scorecard", certificate: "Certificate") -> None:
+    """Print the most telling rows of the scorecard, one problem, and the outcome of the proof."""
+    from abacist.cli import show
+    from abacist.reports import terminal
+    from abacist.reports.tables import score_table, shortened, telling_rows
+
+    section = card.sections["lengths"]
+    rows = telling_rows(section)
+    stored = terminal.command("score", str(trained.path), "--stored")
+    table = score_table("", rows)
+    console = terminal.console()
+    console.print(f"{section.title} (all {len(section.rows)} rows: {stored})", soft_wrap=True)
+    # One group, without lines between the rows.
+    console.print(terminal.Shown([replace(table, groups=[[*chain(*table.groups)]])]))
+    console.print(shortened(str(_example(trained))), soft_wrap=True)
+    console.print(show.certificate(certificate), soft_wrap=True)
+
+
+def _example(trained: "Run") -> "Solution":
+    """A solved problem to end with: a sum of 100 digits if the format can write it, or a test problem."""
     from abacist import generators
     from abacist.data.split import draw_from_split
 
@@ -355,22 +372,22 @@ def _examples(trained: "Run") -> tuple[str, list["Solution"]]:
     if task.operations == ("+",):
         digits = random.Random(trained.seed)
         operands = len(task.example.split("+"))
-        long = "+".join(str(digits.randrange(10**99, 10**100)) for _ in range(operands))
-        carried = "+".join(["9" * 100, "1", *["0"] * (operands - 2)])
+        numbers = [str(digits.randrange(10**99, 10**100)) for _ in range(operands)]
         with contextlib.suppress(ProblemError):
-            return "Long sums", trained.solve([long, carried])
+            return trained.solve("+".join(numbers))[0]
     generator = generators.generator(trained.seed, "examples")
-    shapes = task.draw_shapes(3, generator)
+    shapes = task.draw_shapes(1, generator)
     problems = draw_from_split(task, shapes, "test", trained.recipe.split, generator)
-    return "Test problems", trained.solve(task.expressions(problems))
+    return trained.solve(task.expressions(problems))[0]
 
 
 def _announce(as_json: bool, trained: "Run", results: dict[str, object]) -> None:
-    """Where the run is and what to do with it."""
-    from abacist.cli import show
+    """Print where the run is and what to do with it."""
+    from abacist.reports import matplotlib_figures, run_records, score_plots
+    from abacist.reports.terminal import command
 
     path = str(trained.path)
-    records = trained.directory.read_metrics()
+    records = run_records.read_metrics(trained.directory, [])
     if as_json:
         data = {
             "run": path,
@@ -378,20 +395,17 @@ def _announce(as_json: bool, trained: "Run", results: dict[str, object]) -> None
             "seed": trained.seed,
             "parameters": trained.model.num_parameters,
             "steps": trained.recipe.training.num_steps,
-            "seconds": records[-1]["seconds"] if records else None,
+            "seconds": records[-1].seconds if records else None,
         }
         print(json.dumps(data | results))
         return
-    from abacist.reports.figures import draw_training
-
-    draw_training({trained.recipe.name: records}, trained.directory.training_picture)
-    print(f"\nThe run is in {path}")
-    print(f"Loss and exact match by step, drawn: {path}/{trained.directory.training_picture.name}")
-    if trained.directory.lengths_picture.exists():
-        print(f"Exact match by length, drawn: {path}/{trained.directory.lengths_picture.name}")
+    plots = score_plots.training({trained.recipe.name: records})
+    if plots:
+        matplotlib_figures.draw(plots, trained.directory.training_picture, columns=1)
+    pictures = (trained.directory.training_picture, trained.directory.lengths_picture)
+    drawn = " and ".join(picture.name for picture in pictures if picture.exists())
+    print(f"\nThe run is in {path}" + (f", with the pictures {drawn}" if drawn else ""))
     print("Next:")
-    print("  " + show.command("solve", path, trained.task.example))
-    print("  " + show.command("look", path, trained.task.example))
-    print("  " + show.command("report", path))
-    print("  " + show.command("prove", path))
-    print("  " + show.command("score", path, "--num-problems", "10000"))
+    print("  " + command("solve", path, trained.task.example))
+    print("  " + command("look", path, trained.task.example))
+    print("  " + command("report" if trained.directory.scorecard.exists() else "score", path))

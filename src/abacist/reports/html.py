@@ -12,13 +12,13 @@ from abacist.errors import RunError
 from abacist.reports.html_builder import Markup, element, together
 
 MAX_BYTES = 3_000_000
-"""A report stays below; the pictures and tables in it are bounded."""
+"""Upper bound of the size of a report; its pictures and tables are bounded."""
 
 CHARTS_STYLE = Path(__file__).with_name("charts.css")
-"""Colours, and how charts are drawn in them: for every page with charts."""
+"""Colours and styles of charts, for every page that has charts."""
 _STYLE = Path(__file__).with_name("report.css")
 _NOTHING_ELSE = "default-src 'none'; style-src 'unsafe-inline'"
-"""Even a mistake of ours could make a browser fetch nothing."""
+"""Policy under which a browser fetches nothing, even if a report contains a mistake."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class Part:
     """One section of a page."""
 
     name: str
-    """For links to it, such as `failures`."""
+    """Target of links, such as `failures`."""
     title: str
     content: Sequence[Markup]
 
 
 def page(title: str, lead: Sequence[Markup], parts: Sequence[Part]) -> str:
-    """A whole page: title, what matters most, links to its parts, and these."""
+    """A whole page: title, lead, links to the parts, and the parts."""
     head = element(
         "head",
         element("meta", charset="utf-8"),

@@ -3,12 +3,15 @@
 >>> element("p", "1 < 2 ", element("b", "always"), class_="note")
 '<p class="note">1 &lt; 2 <b>always</b></p>'
 
-Whatever is not `Markup` already is text, and escaped.
+Whatever is not `Markup` is text, and is escaped.
 """
 
 import html
+import itertools
 import re
 from collections.abc import Iterable, Sequence
+
+from abacist.reports.tables import Table
 
 Attribute = str | int | float | None
 
@@ -16,13 +19,13 @@ _VOID = {"meta", "br", "input"}
 
 
 class Markup(str):
-    """Elements that are whole: made by this module, so safe to be put inside others."""
+    """Whole elements made by this module, which are safe to put inside others."""
 
     __slots__ = ()
 
 
 def element(tag: str, *children: str, **attributes: Attribute) -> Markup:
-    """One element. `class_` stands for `class`, `aria_label` for `aria-label`; None is left out."""
+    """One element. `class_` stands for `class`, `aria_label` for `aria-label`; None is omitted."""
     named = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{html.escape(_number(value))}"'
         for name, value in attributes.items()
@@ -34,78 +37,81 @@ def element(tag: str, *children: str, **attributes: Attribute) -> Markup:
 
 
 def together(parts: Iterable[str]) -> Markup:
-    """Elements and texts, one after the other."""
+    """Elements and texts in a row."""
     return Markup(
         "".join(part if isinstance(part, Markup) else html.escape(part) for part in parts)
     )
 
 
-def table(
-    caption: str, header: Sequence[str], groups: Iterable[Sequence[Sequence[str]]], texts: int = 1
-) -> Markup:
-    """A table with rows in groups; its first cell names a row.
-
-    The first `texts` columns hold words and stand left, the others hold numbers and stand right.
-    """
+def table(table: Table) -> Markup:
+    """A table in a region that the keyboard can reach, so that a narrow screen can scroll it."""
+    texts = table.num_text_columns
+    kinds = [None if number < texts else "number" for number in range(len(table.columns))]
     head = element(
         "tr",
         *(
-            element("th", name, scope="col", class_=None if number < texts else "number")
-            for number, name in enumerate(header)
+            element("th", _lines(name), scope="col", class_=kind)
+            for name, kind in zip(table.columns, kinds, strict=True)
         ),
     )
-    bodies = (element("tbody", *(_row(row, texts) for row in rows)) for rows in groups)
-    # A region that the keyboard can reach, as a narrow screen scrolls it.
+    bodies = (element("tbody", *(_row(row, kinds) for row in rows)) for rows in table.groups)
     return element(
         "div",
-        element("table", element("caption", caption), element("thead", head), *bodies),
+        element("table", element("caption", table.caption), element("thead", head), *bodies),
         class_="scroll",
         role="region",
-        aria_label=caption,
+        aria_label=table.caption,
         tabindex=0,
     )
 
 
 def figure(picture: Markup, caption: str) -> Markup:
-    """A picture with what it shows in words."""
+    """A picture with its caption."""
     return element("figure", picture, element("figcaption", caption))
 
 
 def code(text: str) -> Markup:
-    """Something to type."""
+    """Text to type."""
     return element("code", text)
 
 
 def command(text: str) -> Markup:
-    """A command line; where it is too long for one line, no option leaves its value."""
-    options = re.split(r" (?=--)", text)
-    words = [element("span", option) for option in options]
-    return element("pre", element("code", *_spaced(words)))
+    """A command line that is broken between options only."""
+    words = [element("span", option) for option in re.split(r" (?=--)", text)]
+    return element("pre", element("code", Markup(" ".join(words))))
 
 
 def prose(text: str) -> Markup:
-    """A sentence in which `backticks` mean something to type."""
+    """A sentence in which `backticks` mark text to type."""
     parts = text.split("`")
-    return together(code(part) if number % 2 else part for number, part in enumerate(parts))
+    return together(code(part) if i % 2 else part for i, part in enumerate(parts))
 
 
-def _row(cells: Sequence[str], texts: int) -> Markup:
-    name, *others = cells
+def _row(cells: Sequence[str], kinds: Sequence[str | None]) -> Markup:
+    """The first cell names the row."""
+    name, *others = map(_cell, cells)
     return element(
         "tr",
         element("th", name, scope="row"),
-        *(
-            element("td", cell, class_=None if number < texts else "number")
-            for number, cell in enumerate(others, start=1)
-        ),
+        *(element("td", cell, class_=kind) for cell, kind in zip(others, kinds[1:], strict=True)),
     )
 
 
-def _spaced(words: Sequence[Markup]) -> Iterable[str]:
-    for number, word in enumerate(words):
-        yield from (" ", word) if number else (word,)
+def _cell(cell: str) -> Markup:
+    style = getattr(cell, "style", "")
+    if style in ("code", "prose"):
+        return code(cell) if style == "code" else prose(cell)
+    return (
+        element("strong", _lines(cell), class_=style) if style in ("good", "bad") else _lines(cell)
+    )
+
+
+def _lines(text: str) -> Markup:
+    """Text whose line breaks are kept."""
+    first, *others = text.split("\n")
+    return together([first, *itertools.chain(*((element("br"), line) for line in others))])
 
 
 def _number(value: str | int | float) -> str:
-    """Coordinates with a tenth of a pixel."""
+    """Coordinates are rounded to a tenth of a pixel."""
     return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)

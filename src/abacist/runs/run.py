@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from abacist import files
-from abacist.certificates.certificate import MAX_MINUTES, Certificate, prove
+from abacist.certificates.certificate import MAX_MINUTES, prove
+from abacist.certificates.record import Certificate
 from abacist.certificates.rounding import PRECISIONS
 from abacist.configuration import override
 from abacist.devices import find_device
@@ -24,8 +25,9 @@ from abacist.models.transformer import Transformer
 from abacist.recipes.recipe import Recipe
 from abacist.runs import directory, embeddings, scores
 from abacist.runs.directory import RunDirectory, read_recipe
-from abacist.scoring.scorecard import DEFAULT_SUITES, Scorecard, score
-from abacist.scoring.solving import Solution, solve
+from abacist.scoring.records import Scorecard, Solution
+from abacist.scoring.scorecard import DEFAULT_SUITES, score
+from abacist.scoring.solving import solve
 from abacist.scoring.suite import Progress
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.config import ArithmeticConfig

@@ -9,9 +9,9 @@ import warnings
 from typing import Any
 
 from abacist import files
-from abacist.errors import RunError
 from abacist.runs.directory import RunDirectory
-from abacist.scoring.scorecard import Scorecard, merged
+from abacist.scoring.records import Scorecard
+from abacist.scoring.scorecard import merged
 from abacist.training import checkpoint
 
 
@@ -65,15 +65,3 @@ class ScorecardFile:
             if isinstance(failure, dict) and "suite" in failure:
                 failures.append(failure)
         return failures
-
-
-def read_scorecard(directory: RunDirectory) -> dict[str, Any]:
-    """Return the stored scorecard. Raises `RunError` if there is none, or if it is damaged."""
-    remedy = f"Type abacist score {directory.path}."
-    if not directory.scorecard.exists():
-        raise RunError(f"{directory.path} was never scored. {remedy}")
-    try:
-        card: dict[str, Any] = json.loads(directory.scorecard.read_text())
-        return merged(card, {**card, "sections": {}})
-    except ValueError as error:
-        raise RunError(f"{directory.scorecard} is damaged: {error}. {remedy}") from error

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from abacist.errors import ConfigurationError
-from abacist.training.loop import Metrics, Observer
+from abacist.training.loop import Observer
+from abacist.training.metrics import Metrics
 
 
 class _Tracker(Protocol):

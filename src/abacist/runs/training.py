@@ -3,7 +3,6 @@
 import shutil
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
@@ -33,7 +32,8 @@ from abacist.tasks.problems import Problems
 from abacist.tasks.task import Task
 from abacist.training import checkpoint
 from abacist.training.checkpoint import Progress
-from abacist.training.loop import Metrics, Observer, train
+from abacist.training.loop import Observer, train
+from abacist.training.metrics import Metrics
 from abacist.training.optimizer import Optimizer
 from abacist.training.threads import fastest_threads, usable_processors
 
@@ -203,7 +203,7 @@ class _Recorder(Observer):
         self.inner.on_step(step, loss)
 
     def on_metrics(self, metrics: Metrics) -> None:
-        data = asdict(metrics) | {"exact_match": metrics.exact_match.to_json()}
+        data = to_json(metrics)
         self.directory.append_metrics(data)
         self.inner.on_metrics(metrics)
 

@@ -16,7 +16,8 @@ from torch import Tensor
 from abacist import generators
 from abacist.data.split import hash_problems
 from abacist.scoring.judge import Judge
-from abacist.scoring.suite import Progress, Row, Section, Suite, always_applies
+from abacist.scoring.records import Row, Section
+from abacist.scoring.suite import Progress, Suite, always_applies
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.modular_addition import ModularAddition, residues_of

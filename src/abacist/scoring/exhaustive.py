@@ -10,7 +10,8 @@ from abacist.intervals import Proportion
 from abacist.scoring.config import LARGEST_SPACE
 from abacist.scoring.exact_match import Verdicts
 from abacist.scoring.judge import Judge
-from abacist.scoring.suite import Progress, Row, Section, Suite
+from abacist.scoring.records import Row, Section
+from abacist.scoring.suite import Progress, Suite
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.problems import OPERATIONS
 

@@ -5,13 +5,11 @@ A model that fails only on sums with long carries scores 99 % and has one cause 
 and how often among the failures.
 """
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
 from abacist.intervals import Proportion
-from abacist.scoring.solving import Solution
+from abacist.scoring.records import Feature
 from abacist.scoring.value_ranges import range_text, value_ranges
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import OPERATIONS, Problems
@@ -24,56 +22,6 @@ _FEWEST_FAILURES = 5
 """Smallest number of failures with a feature that can be more than chance."""
 _SMALLEST_RATIO = 1.25
 """A feature is reported if its share among failures is at least this many times the expected one."""
-
-
-@dataclass(frozen=True)
-class Failure:
-    """One problem answered wrongly."""
-
-    row: str
-    """Name of the row that the problem belongs to, such as `20 digits`; empty where it has no single row."""
-    prompt: str
-    """The tokens that the model read, as text."""
-    solution: Solution
-    """The problem, the model's answer and the correct one."""
-    first_wrong_place: int | None
-    """Place of the first wrong token, 1 for units; None where the token has no place."""
-    carry_chain: int | None
-    """Longest chain of columns that receive a carry; None for problems that are no sums."""
-    margin: float
-    """Smallest margin over the correct answer's tokens, in logits; negative, as the answer is wrong."""
-
-    def to_json(self) -> dict[str, object]:
-        """Return the solution's keys, and those that say where and by how much it is wrong."""
-        return self.solution.to_json() | {
-            "row": self.row,
-            "prompt": self.prompt,
-            "first_wrong_place": self.first_wrong_place,
-            "carry_chain": self.carry_chain,
-            "margin": self.margin,
-        }
-
-
-@dataclass(frozen=True)
-class Feature:
-    """A property of problems that is more frequent among failures than expected."""
-
-    name: str
-    """Name of the property, such as `longest carry chain`."""
-    value: str
-    """Its value or range of values, such as `9–16`."""
-    among_failures: Proportion
-    """Share of failures that have this value."""
-    expected: float
-    """Share of all problems that have it; for a place, the share if errors hit all answer tokens equally."""
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "name": self.name,
-            "value": self.value,
-            "among_failures": self.among_failures.to_json(),
-            "expected": self.expected,
-        }
 
 
 def carry_chains(task: Task, problems: Problems) -> Tensor | None:

@@ -18,8 +18,9 @@ from abacist.errors import ProblemError
 from abacist.intervals import Proportion
 from abacist.scoring.exact_match import exact_match
 from abacist.scoring.judge import Judge
+from abacist.scoring.records import Row, Section
 from abacist.scoring.samples import distinct
-from abacist.scoring.suite import Progress, Row, Section, Suite
+from abacist.scoring.suite import Progress, Suite
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems, Shapes

@@ -11,13 +11,13 @@ from abacist.models.teacher_forcing import IGNORED
 from abacist.scoring.exact_match import ScoredBatch, Verdicts, scored_batches
 from abacist.scoring.failures import (
     MAX_FAILURES,
-    Failure,
     Tally,
     carry_chains,
     first_wrong_places,
 )
+from abacist.scoring.records import Failure, Row, Section
 from abacist.scoring.solving import solve
-from abacist.scoring.suite import Progress, Row, Section
+from abacist.scoring.suite import Progress
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.problems import Problems
 

@@ -15,8 +15,9 @@ from abacist.data.config import SplitConfig
 from abacist.data.split import draw_from_split
 from abacist.scoring.config import ScoringConfig
 from abacist.scoring.judge import Judge
+from abacist.scoring.records import Section
 from abacist.scoring.samples import SHORT_DIGITS, distinct
-from abacist.scoring.suite import Progress, Section, Suite, always_applies
+from abacist.scoring.suite import Progress, Suite, always_applies
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems, Shapes

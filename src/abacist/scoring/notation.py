@@ -18,8 +18,9 @@ from abacist.models.decoding import generate
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.scoring.exact_match import batches_by_length, line_lengths
 from abacist.scoring.judge import Judge
+from abacist.scoring.records import Row, Section
 from abacist.scoring.samples import as_in_training
-from abacist.scoring.suite import Progress, Row, Section, Suite
+from abacist.scoring.suite import Progress, Suite
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.config import TaskConfig
 from abacist.tasks.problems import Problems

@@ -15,9 +15,10 @@ from torch import Tensor
 from abacist import generators
 from abacist.intervals import Proportion
 from abacist.scoring.judge import Judge
+from abacist.scoring.records import Row, Section
 from abacist.scoring.samples import as_in_training
 from abacist.scoring.solving import solve
-from abacist.scoring.suite import Progress, Row, Section, Suite
+from abacist.scoring.suite import Progress, Suite
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems, Shapes

@@ -8,8 +8,9 @@ from abacist import generators
 from abacist.data.split import draw_from_split
 from abacist.models.transformer import Transformer
 from abacist.scoring.judge import Judge
+from abacist.scoring.records import Section
 from abacist.scoring.samples import as_in_training, distinct
-from abacist.scoring.suite import Progress, Section, Suite
+from abacist.scoring.suite import Progress, Suite
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems, Shapes

@@ -1,7 +1,6 @@
 """The scorecard: the scores of a trained model, with one section per suite."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from abacist.errors import ConfigurationError, nearest
@@ -16,8 +15,8 @@ from abacist.scoring import (
     splits,
     strata,
 )
-from abacist.scoring.failures import Failure
-from abacist.scoring.suite import Progress, Row, Section, Suite
+from abacist.scoring.records import Scorecard
+from abacist.scoring.suite import Progress, Suite
 from abacist.scoring.trained_model import TrainedModel
 
 SUITES: dict[str, Suite] = {
@@ -38,51 +37,6 @@ DEFAULT_SUITES = ("lengths",)
 
 ALL = "all"
 """Stands for all suites that apply to the model."""
-
-
-@dataclass(frozen=True)
-class Scorecard:
-    """The scores of a trained model."""
-
-    sections: dict[str, Section]
-    """The section of each suite, by the name of the suite."""
-    exempt_digits: int = 0
-    """Problems whose operands have at most this many digits are in all splits, so training may have seen them."""
-
-    @property
-    def rows(self) -> list[Row]:
-        """The rows of all sections."""
-        return [row for section in self.sections.values() for row in section.rows]
-
-    @property
-    def failures(self) -> list[Failure]:
-        """The kept failures of all sections: some of the problems answered wrongly."""
-        return [failure for section in self.sections.values() for failure in section.failures]
-
-    @property
-    def errors(self) -> int:
-        """Number of wrong answers in all sections."""
-        return sum(section.errors for section in self.sections.values())
-
-    @property
-    def complete(self) -> bool:
-        """Whether all suites have finished; False where Ctrl-C stopped one."""
-        return all(section.complete for section in self.sections.values())
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "sections": {name: section.to_json() for name, section in self.sections.items()},
-            "errors": self.errors,
-            "exempt_digits": self.exempt_digits,
-        }
-
-    def failures_to_json(self) -> list[dict[str, object]]:
-        """Return all kept failures as JSON values, each with the name of its suite."""
-        return [
-            {"suite": name} | failure.to_json()
-            for name, section in self.sections.items()
-            for failure in section.failures
-        ]
 
 
 def select_suites(names: Sequence[str], trained_model: TrainedModel) -> list[str]:

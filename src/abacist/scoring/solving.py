@@ -1,7 +1,6 @@
 """Solving problems: a decoder generates the answer token by token, an encoder decodes it in parallel."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -11,42 +10,9 @@ from abacist.models.decoding import generate
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.models.transformer import Transformer
 from abacist.scoring.exact_match import batches_by_length, line_lengths
+from abacist.scoring.records import Solution
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.problems import Problems
-
-
-@dataclass(frozen=True)
-class Solution:
-    """A problem, the model's answer, and the correct answer."""
-
-    problem: str
-    """The problem as typed, such as `12+34`."""
-    answer: str | None
-    """The model's answer; None where the model wrote something that is no answer."""
-    expected: str
-    """The correct answer."""
-    margin: float
-    """Smallest difference between the logits of the token written and of the second-best token."""
-
-    @property
-    def correct(self) -> bool:
-        """Whether the answer is correct."""
-        return self.answer == self.expected
-
-    def __str__(self) -> str:
-        answer = "(no answer)" if self.answer is None else self.answer
-        if self.correct:
-            return f"{self.problem}={answer} ✓"
-        return f"{self.problem}={answer} ✗ expected {self.expected}"
-
-    def to_json(self) -> dict[str, object]:
-        """Return such as `{"problem": "12+34", "answer": "46", "expected": "46", "correct": true}`."""
-        return {
-            "problem": self.problem,
-            "answer": self.answer,
-            "expected": self.expected,
-            "correct": self.correct,
-        }
 
 
 def solve(

@@ -8,8 +8,9 @@ from abacist.data.config import SplitName
 from abacist.data.stream import first_problems
 from abacist.intervals import Proportion, difference
 from abacist.scoring.judge import Judge
+from abacist.scoring.records import Row, Section
 from abacist.scoring.samples import as_in_training
-from abacist.scoring.suite import Progress, Row, Section, Suite, always_applies
+from abacist.scoring.suite import Progress, Suite, always_applies
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.problems import Problems
 

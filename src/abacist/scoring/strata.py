@@ -16,8 +16,9 @@ from abacist.models.teacher_forcing import IGNORED
 from abacist.scoring.exact_match import ScoredBatch, Verdicts
 from abacist.scoring.failures import carry_chains
 from abacist.scoring.judge import Judge
+from abacist.scoring.records import Row, Section
 from abacist.scoring.samples import as_in_training
-from abacist.scoring.suite import Progress, Row, Section, Suite, always_applies
+from abacist.scoring.suite import Progress, Suite, always_applies
 from abacist.scoring.trained_model import TrainedModel
 from abacist.scoring.value_ranges import range_text, value_ranges
 from abacist.tasks.arithmetic import Arithmetic

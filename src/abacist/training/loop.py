@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,27 +23,10 @@ from abacist.models.transformer import Transformer
 from abacist.training import checkpoint
 from abacist.training.checkpoint import Progress
 from abacist.training.config import TrainingConfig
+from abacist.training.metrics import Metrics
 from abacist.training.optimizer import Optimizer
 from abacist.training.schedule import learning_rate
 from abacist.training.step import training_step
-
-
-@dataclass(frozen=True)
-class Metrics:
-    """What a validation measured: one line of `metrics.jsonl`."""
-
-    step: int
-    """Number of steps done."""
-    loss: float
-    """Mean training loss since the last validation, in nats per token."""
-    exact_match: Proportion
-    """Share of validation problems that are answered correctly."""
-    learning_rate: float
-    """Learning rate of the last step."""
-    problems_per_second: float
-    """Training problems per second since the last validation."""
-    seconds: float
-    """Training time so far in seconds, including validation and checkpoints."""
 
 
 class Observer:

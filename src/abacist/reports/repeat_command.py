@@ -1,4 +1,4 @@
-"""What to type to train a run again."""
+"""The command that trains a run again, and the settings that it changes."""
 
 import shlex
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ from abacist.recipes.recipe import Recipe
 
 
 def command(recipe: Recipe, run: Mapping[str, Any]) -> str | None:
-    """The command line that trains a run again; None where no options can say its settings.
+    """The command line that trains a run again; None if no options express its settings.
 
-    `run` is all of `run.json`.
+    `run` is the content of `run.json`.
     """
     changes = typed_changes(recipe)
     if changes is None:
@@ -27,7 +27,7 @@ def command(recipe: Recipe, run: Mapping[str, Any]) -> str | None:
 
 
 def typed_changes(target: Recipe) -> dict[str, str] | None:
-    """Settings that make the recipe of that name into `target`, as typed; None where none do."""
+    """The settings that turn the recipe of that name into `target`, as typed; None if there are none."""
     try:
         base = recipes.find(target.name)
     except ConfigurationError:
@@ -50,7 +50,7 @@ def typed_changes(target: Recipe) -> dict[str, str] | None:
 
 
 def changed(base: Recipe, target: Recipe) -> dict[str, tuple[str, str]]:
-    """Settings that differ, as typed in each; a dash where one of them has no such setting."""
+    """The settings that differ, as typed for each recipe; a dash if it has no such setting."""
     first, second = (
         {name: s.typed for name, s in _by_name(recipe).items() if s.typed != "(as below)"}
         for recipe in (base, target)
@@ -61,28 +61,30 @@ def changed(base: Recipe, target: Recipe) -> dict[str, tuple[str, str]]:
 
 
 def _nearest_whole(base: Recipe, target: Recipe, whole: Setting) -> str | None:
-    """The named value that leaves the fewest settings to change; None where that is the base's own."""
-    wanted = _inside(target, whole.name)
-    fewest, found = _distance(_inside(base, whole.name), wanted), None
+    """The named value that leaves the fewest settings to change; None if it is that of the base."""
+    target_settings = _inside(target, whole.name)
+    fewest, nearest = _distance(_inside(base, whole.name), target_settings), None
     for name in whole.named_values or {}:
         if not fewest:
             break
-        distance = _distance(_inside(override(base, {whole.name: name}), whole.name), wanted)
+        distance = _distance(
+            _inside(override(base, {whole.name: name}), whole.name), target_settings
+        )
         if distance < fewest:
-            fewest, found = distance, name
-    return found
+            fewest, nearest = distance, name
+    return nearest
 
 
-def _distance(offered: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
-    """How many settings differ; infinite where there is one too many, which nothing takes away."""
-    if set(offered) - set(wanted):
+def _distance(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
+    """Number of settings that differ; infinite if there is one too many, as settings cannot be removed."""
+    if set(first) - set(second):
         return float("inf")
-    return sum(1 for name, value in wanted.items() if name not in offered or offered[name] != value)
+    return sum(1 for name, value in second.items() if name not in first or first[name] != value)
 
 
 def _inside(recipe: Recipe, prefix: str) -> dict[str, Any]:
-    """The kind and all leaves of a part of a recipe."""
-    found = {
+    """The kind and all settings of a part of a recipe, by name."""
+    values = {
         name: setting.value
         for name, setting in _by_name(recipe).items()
         if (name == prefix or name.startswith(prefix + ".")) and not setting.holds_settings
@@ -92,8 +94,8 @@ def _inside(recipe: Recipe, prefix: str) -> dict[str, Any]:
         part = getattr(part, name)
     # Two kinds of format may have settings of the same names.
     if hasattr(part, "kind"):
-        found[f"kind {part.kind}"] = part.kind
-    return found
+        values[f"kind {part.kind}"] = part.kind
+    return values
 
 
 def _by_name(recipe: Recipe) -> dict[str, Setting]:

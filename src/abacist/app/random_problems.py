@@ -1,4 +1,4 @@
-"""Problems to start from: drawn at random, of as many digits as asked for."""
+"""Random problems to start from, with the number of digits that a user asks for."""
 
 import torch
 
@@ -8,26 +8,26 @@ from abacist.tasks.config import ArithmeticConfig, SortingConfig
 from abacist.tasks.problems import OPERATIONS, Problems, Shapes
 
 _LONGEST_DRAWN = 100
-"""Digits at the far end of the slider; longer problems can be typed."""
+"""Largest number of digits on the slider; longer problems can be typed."""
 _DIVISIONS = [OPERATIONS.index("//"), OPERATIONS.index("%")]
 
 
 def drawn(shown_run: ShownRun, digits: int | None, generator: torch.Generator) -> str:
-    """A problem whose operands have so many digits, a divisor half as many; None leaves it to the task.
+    """A random problem whose operands have `digits` digits, and a divisor half of that.
 
-    Raises `UserError` where the run cannot be asked for that many.
+    With None, the task draws the lengths. Raises `UserError` if the run cannot write such problems.
     """
     longest = longest_drawn(shown_run)
     if digits is not None and (
         longest is None or not isinstance(digits, int) or not 1 <= digits <= longest
     ):
-        range_ = "as many digits as it draws" if longest is None else f"1 to {longest} digits"
+        range_ = "no number of digits to choose" if longest is None else f"1 to {longest} digits"
         raise UserError(f"problems of {shown_run.name} have {range_}, got {digits!r}.")
     return shown_run.trained_model.task.expressions(_draw(shown_run, digits, generator))[0]
 
 
 def longest_drawn(shown_run: ShownRun) -> int | None:
-    """How many digits can be asked for; None where digits are no measure of the task."""
+    """Largest number of digits that can be asked for; None if digits do not describe the task."""
     if not isinstance(shown_run.trained_model.task.config, ArithmeticConfig | SortingConfig):
         return None
     low, high = 1, _LONGEST_DRAWN
@@ -41,7 +41,7 @@ def longest_drawn(shown_run: ShownRun) -> int | None:
 
 
 def trained_digits(shown_run: ShownRun) -> int | None:
-    """Digits of the longest operand in training; None where digits are no measure of the task."""
+    """Digits of the longest operand in training; None if digits do not describe the task."""
     config = shown_run.trained_model.task.config
     if isinstance(config, ArithmeticConfig):
         return config.longest_operand
@@ -60,7 +60,7 @@ def _draw(shown_run: ShownRun, digits: int | None, generator: torch.Generator) -
 
 
 def _can_be_written(shown_run: ShownRun, digits: int) -> bool:
-    """Whether the format has room for it, and the page."""
+    """Whether the format and the page have room for such problems."""
     problem = _draw(shown_run, digits, torch.Generator().manual_seed(0))
     try:
         shown_run.check_length(problem)

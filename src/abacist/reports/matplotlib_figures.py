@@ -1,0 +1,250 @@
+"""Plots drawn by matplotlib into PNG and SVG files.
+
+>>> draw([score_plots.training({"add": metrics})], Path("training.png"))
+"""
+
+import io
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from abacist import files
+from abacist.reports.plots import Axis, Bars, HeatMap, LineChart, Plot, Points
+
+ENDINGS = (".png", ".svg")
+"""Endings of files that can be drawn."""
+
+# Distinguishable without colour as well (Paul Tol's bright scheme, and a marker each).
+_STYLES = (("o", "#4477aa"), ("s", "#cc6677"), ("^", "#228833"), ("D", "#aa7733"), ("v", "#885599"))
+_MOST_TEXTS = 400
+"""Cells of a heat map beyond which their texts could not be read."""
+_MOST_PANELS = 64
+_WIDEST = 14.0
+"""Width of a figure in inches, unless one panel is wider."""
+_NUM_COLOURS = 10
+
+
+def draw(plots: Sequence[Plot], path: Path, columns: int | None = None) -> None:
+    """Draw plots as panels of one figure, in `columns` columns, by default as many as fit."""
+    plots = [panel for plot in plots for panel in _panels(plot)][:_MOST_PANELS]
+    sizes = [_size(plot) for plot in plots]
+    width, height = (max(lengths) for lengths in zip(*sizes, strict=True))
+    columns = columns or min(len(plots), max(1, round(_WIDEST / width)))
+    rows = math.ceil(len(plots) / columns)
+    figure = new_figure((max(6.4, columns * width), rows * height))
+    for number, plot in enumerate(plots, start=1):
+        deep = isinstance(plot, Points) and len(plot.axes) == 3
+        axes = figure.add_subplot(rows, columns, number, projection="3d" if deep else None)
+        if isinstance(plot, HeatMap):
+            # One colour scale for all panels of a row.
+            image = _heat_map(axes, plot)
+            if number % columns == 0 or number == len(plots):
+                label = plot.value_label
+                figure.colorbar(image, ax=axes, label=label, fraction=0.05, pad=0.02)
+        elif isinstance(plot, LineChart):
+            _line_chart(axes, plot)
+        elif isinstance(plot, Bars):
+            _bars(axes, plot)
+        else:
+            _points(axes, plot)
+        if not deep:
+            axes.spines[["top", "right"]].set_visible(False)
+        title = textwrap.fill(plot.title, max(30, round(14 * width)))
+        axes.set_title(title, loc="left", fontsize=9)
+    save(figure, path)
+
+
+def _panels(plot: Plot) -> list[Plot]:
+    """Points in three dimensions are drawn in two dimensions as well."""
+    if not isinstance(plot, Points) or len(plot.axes) < 3:
+        return [plot]
+    frames = {name: [point[:2] for point in points] for name, points in plot.frames.items()}
+    return [replace(plot, frames=frames, axes=plot.axes[:2]), plot]
+
+
+def _size(plot: Plot) -> tuple[float, float]:
+    """Width and height in inches that a plot needs."""
+    if isinstance(plot, HeatMap):
+        width, height = _cell_size(plot)
+        return max(3.4, len(plot.columns) * width + 1.8), max(1.6, len(plot.rows) * height + 1.3)
+    if isinstance(plot, Bars) and not plot.upright:
+        return 7.0, 1.4 + 0.2 * len(plot.names) * max(1.5, len(plot.series))
+    return (7.5, 3.8) if isinstance(plot, LineChart) else (4.2, 3.9)
+
+
+def _cell_size(plot: HeatMap) -> tuple[float, float]:
+    """Width and height of a cell in inches, so that its text and the labels fit."""
+    if max(len(plot.rows), len(plot.columns)) > 30:
+        return 4.6 / len(plot.columns), 4.1 / len(plot.rows)
+    texts = [*plot.columns, *(text for row in plot.texts or () for text in row)]
+    lines = [line for text in texts for line in text.split("\n")]
+    height = max((text.count("\n") for row in plot.texts or () for text in row), default=0)
+    return max(0.3, 0.1 + 0.075 * max(map(len, lines))), 0.3 + 0.13 * height
+
+
+def _heat_map(axes: Any, plot: HeatMap) -> Any:
+    import numpy as np
+    from matplotlib import colormaps
+
+    values = np.array([[math.nan if v is None else v for v in row] for row in plot.values])
+    # Cells without a value stay grey.
+    axes.set_facecolor("#dddddd")
+    colours = colormaps[plot.colours]
+    image = axes.imshow(values, cmap=colours, vmin=plot.low, vmax=plot.high, aspect="auto")
+    for names, set_ticks in ((plot.columns, axes.set_xticks), (plot.rows, axes.set_yticks)):
+        stride = math.ceil(len(names) / 10) if len(names) > 60 else 1
+        set_ticks(range(0, len(names), stride), names[::stride], fontsize=8)
+    axes.tick_params(length=0)
+    axes.set_xlabel(plot.column_label, fontsize=8)
+    axes.set_ylabel(plot.row_label, fontsize=8)
+    axes.spines[:].set_visible(False)
+    if plot.texts is None or values.size > _MOST_TEXTS:
+        return image
+    shades = colours((values - plot.low) / (plot.high - plot.low))
+    for i, texts in enumerate(plot.texts):
+        for j, text in enumerate(texts):
+            is_dark = shades[i, j, :3] @ (0.299, 0.587, 0.114) < 0.5
+            ink = "white" if is_dark and not math.isnan(values[i, j]) else "black"
+            if plot.wrong and plot.wrong[i][j]:
+                ink = "#ff9a8a" if is_dark else "#b00020"
+            axes.text(j, i, text, ha="center", va="center", fontsize=8, color=ink)
+    return image
+
+
+def _line_chart(axes: Any, chart: LineChart) -> None:
+    if chart.shaded is not None:
+        axes.axvspan(chart.across.low, chart.shaded, color="#4477aa", alpha=0.12, linewidth=0)
+    if chart.mark is not None:
+        axes.axvline(chart.mark[0], color="grey", linestyle=":", label=chart.mark[1])
+    for number, curve in enumerate(chart.curves):
+        marker, colour = _STYLES[number % len(_STYLES)]
+        many = len(curve.x) > 40
+        # Curves often lie on each other; later ones are see-through and larger.
+        axes.plot(
+            curve.x, curve.y, color=colour, label=curve.name, linewidth=1.5,
+            linestyle="--" if number and not many else "-", marker=None if many else marker,
+            markerfacecolor="none" if number else colour, markersize=9 if number else 6,
+        )  # fmt: skip
+        low, high = ([bounds[i] for bounds in curve.intervals] for i in (0, 1))
+        if curve.intervals and chart.band:
+            axes.fill_between(curve.x, low, high, color=colour, alpha=0.2, linewidth=0)
+        elif curve.intervals:
+            axes.vlines(curve.x, low, high, color=colour, linewidth=1.5)
+    for axis, name in ((chart.across, "x"), (chart.up, "y")):
+        _set_axis(axes, name, axis)
+    axes.grid(alpha=0.25)
+    if len(chart.curves) > 1 or chart.mark:
+        axes.legend(frameon=False, fontsize=8)
+
+
+def _set_axis(axes: Any, name: str, axis: Axis) -> None:
+    """Range, ticks and label of one axis."""
+    getattr(axes, f"set_{name}label")(axis.label)
+    getattr(axes, f"set_{name}scale")("log" if axis.logarithmic else "linear")
+    low, high = axis.low, axis.high
+    if axis.logarithmic:
+        limits = (low * (low / high) ** 0.03, high * (high / low) ** 0.03)
+    else:
+        limits = (low - 0.03 * (high - low), high + 0.03 * (high - low))
+    getattr(axes, f"set_{name}lim")(*limits)
+    values = [value for value, _ in axis.ticks]
+    getattr(axes, f"set_{name}ticks")(values, [text for _, text in axis.ticks])
+    getattr(axes, f"{name}axis").minorticks_off()
+
+
+def _bars(axes: Any, plot: Bars) -> None:
+    scale = 100 if plot.percent else 1
+    width = 0.8 / len(plot.series)
+    for number, (name, values) in enumerate(plot.series.items()):
+        offset = width * (number - (len(plot.series) - 1) / 2)
+        colours = [_STYLES[number][1] if value >= 0 else "#cc6677" for value in values]
+        positions = [row + offset for row in range(len(values))]
+        lengths = [scale * value for value in values]
+        bar = axes.bar if plot.upright else axes.barh
+        bar(positions, lengths, width, color=colours, label=name)
+        for position, (low, high) in zip(positions, plot.intervals.get(name, ()), strict=False):
+            axes.hlines(position, scale * low, scale * high, color="black", linewidth=1)
+    if plot.reference is not None:
+        value, name = plot.reference
+        axes.axvline(scale * value, color="grey", linestyle=":", label=name)
+    label = f"{plot.label}, %" if plot.percent else plot.label
+    if plot.upright:
+        stride = max(1, math.ceil(len(plot.names) / 12))
+        axes.set_xticks(range(0, len(plot.names), stride), plot.names[::stride])
+        axes.set_ylabel(label)
+    else:
+        axes.set_yticks(range(len(plot.names)), plot.names)
+        axes.invert_yaxis()
+        axes.set_xlabel(label)
+    if len(plot.series) > 1:
+        # Below the bars, where it hides none.
+        axes.legend(
+            loc="upper right", bbox_to_anchor=(1, -0.22), ncols=3, frameon=False, fontsize=8
+        )
+
+
+def _points(axes: Any, plot: Points) -> None:
+    """Named points joined in their order; the paths of each if there are several moments."""
+    last = list(plot.frames.values())[-1]
+    deep = len(plot.axes) == 3
+    if len(plot.frames) > 1:
+        tracks = zip(*plot.frames.values(), strict=True)
+        for track, colour in zip(tracks, _colours(len(last)), strict=True):
+            axes.plot(*zip(*track, strict=True), color=colour, linewidth=1, alpha=0.7)
+            axes.plot(*track[0], color=colour, marker="o", markersize=3)
+    else:
+        axes.plot(*zip(*last, strict=True), color="#cccccc", linewidth=0.8)
+    for point, name, colour in zip(last, plot.names, _colours(len(last)), strict=True):
+        axes.text(*point, name, color=colour, ha="center", va="center", weight="bold", fontsize=9)
+    # The label of a third axis would lie on the next panel.
+    for letter, label in zip("xy", plot.axes, strict=False):
+        getattr(axes, f"set_{letter}label")(label, fontsize=8)
+    if deep:
+        axes.text2D(0.0, 0.97, f"upwards: {plot.axes[2]}", transform=axes.transAxes, fontsize=8)
+        axes.tick_params(labelsize=6)
+    else:
+        axes.margins(0.12)
+
+
+def _colours(count: int) -> list[Any]:
+    """One colour for each of ten digits; a range from dark to light for more."""
+    from matplotlib import colormaps
+
+    if count <= _NUM_COLOURS:
+        return [colormaps["tab10"](number) for number in range(count)]
+    return [colormaps["viridis"](number / count) for number in range(count)]
+
+
+def new_figure(size: tuple[float, float]) -> Any:
+    """A figure of `size` inches for `save`, without a window.
+
+    matplotlib takes a second to import, so it is imported only when something is drawn.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a figure as PNG or SVG, by the ending of the file.
+
+    Text in an SVG stays text, so that it can be searched and read aloud. The same figure always
+    gives the same bytes.
+    """
+    import matplotlib
+
+    buffer, is_svg = io.BytesIO(), path.suffix == ".svg"
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "abacist"}):
+        figure.savefig(
+            buffer,
+            format=path.suffix.removeprefix("."),
+            dpi=150,
+            metadata={"Date": None} if is_svg else None,
+        )
+    files.write_bytes(path, buffer.getvalue())

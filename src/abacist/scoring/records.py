@@ -1,0 +1,202 @@
+"""What scoring leaves behind: plain records that are read and written without torch.
+
+    scorecard.json    a `Section` for each suite that scored the run
+    failures.jsonl    a `Failure` a line, each with the name of its suite
+
+>>> from_json(Section, json.loads(path.read_text())["sections"]["lengths"])
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from abacist.configuration import from_json, to_json
+from abacist.intervals import Proportion
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A problem, the model's answer, and the right answer."""
+
+    problem: str
+    answer: str | None
+    """None where the model wrote something that cannot be read as an answer."""
+    expected: str
+    margin: float = math.nan
+    """Smallest margin between a written token and the runner-up, in logits. Not stored; NaN when read."""
+
+    @property
+    def correct(self) -> bool:
+        """Whether the answer is the right one."""
+        return self.answer == self.expected
+
+    @property
+    def answer_text(self) -> str:
+        """The answer, or a note that there is none."""
+        return "(no answer)" if self.answer is None else self.answer
+
+    def __str__(self) -> str:
+        if self.correct:
+            return f"{self.problem}={self.answer_text} ✓"
+        return f"{self.problem}={self.answer_text} ✗ expected {self.expected}"
+
+    def to_json(self) -> dict[str, object]:
+        """`{"problem": "12+34", "answer": "46", "expected": "46", "correct": true}`"""
+        return {
+            "problem": self.problem,
+            "answer": self.answer,
+            "expected": self.expected,
+            "correct": self.correct,
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "Solution":
+        """The inverse of `to_json`, except for the margin."""
+        answer = data["answer"]
+        return Solution(
+            str(data["problem"]), None if answer is None else str(answer), str(data["expected"])
+        )
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One problem with a wrong answer."""
+
+    row: str
+    """Row of the section in which it occurred, such as `20 digits`; empty if it belongs to no single row."""
+    prompt: str
+    """The prompt, token by token."""
+    solution: Solution
+    first_wrong_place: int | None
+    """Place of the first wrong digit, 1 for units; None if that token has no place."""
+    carry_chain: int | None
+    """Longest run of columns that receive a carry; None if the task has no carries."""
+    margin: float
+    """Smallest margin over the tokens of the right answer: its logit minus the best other one."""
+
+    def to_json(self) -> dict[str, object]:
+        """The keys of the solution, and where and by how much it went wrong."""
+        return self.solution.to_json() | {
+            name: value for name, value in vars(self).items() if name != "solution"
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "Failure":
+        """The inverse of `to_json`; other keys, such as `suite`, are ignored."""
+        return Failure(
+            str(data["row"]),
+            str(data["prompt"]),
+            Solution.from_json(data),
+            from_json(int | None, data["first_wrong_place"], "first_wrong_place"),
+            from_json(int | None, data["carry_chain"], "carry_chain"),
+            from_json(float, data["margin"], "margin"),
+        )
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A property that is more frequent among failures than among all problems."""
+
+    name: str
+    """The property, such as `longest carry chain`."""
+    value: str
+    among_failures: Proportion
+    expected: float
+    """Fraction of all problems with the property; for a place, the fraction if every token failed equally often."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a section."""
+
+    name: str
+    kind: str
+    """Group within the section, such as `trained`, `beyond` or `probe`."""
+    digits: int
+    """Length of the longest operand; 0 if the row is about something else."""
+    proportion: Proportion | None
+    """Problems with a right answer, or what `measure` says; None if `note` says why there is none."""
+    smallest_margin: float | None = None
+    """Smallest margin over all answer tokens of all problems of the row, in logits."""
+    note: str = ""
+    measure: str = "exact match"
+    """Quantity that is counted, such as `exact match` or `token accuracy`."""
+
+    @property
+    def label(self) -> str:
+        """The name, with the measure if it is not exact match."""
+        return self.name if self.measure == "exact match" else f"{self.name} ({self.measure})"
+
+
+@dataclass(frozen=True)
+class Section:
+    """The results of one suite."""
+
+    title: str
+    rows: list[Row]
+    failures: list[Failure] = field(default_factory=list)
+    """Some of the problems with a wrong answer. They are stored in `failures.jsonl`."""
+    features: list[Feature] = field(default_factory=list)
+    """What the problems with a wrong answer have in common."""
+    errors: int = 0
+    """Number of problems with a wrong answer; a problem that is in several rows counts once."""
+    details: dict[str, Any] = field(default_factory=dict)
+    """Further results of the suite, as JSON values."""
+    complete: bool = True
+    """False if the suite was interrupted and this is what had been scored by then."""
+
+    @property
+    def trained_digits(self) -> int:
+        """Length of the longest training operand that was scored; 1 if there is no such row."""
+        return max((row.digits for row in self.rows if row.kind == "trained"), default=1)
+
+    def to_json(self) -> dict[str, object]:
+        """All fields but the failures."""
+        return {name: to_json(value) for name, value in vars(self).items() if name != "failures"}
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    """The results of all suites that scored a run."""
+
+    sections: dict[str, Section]
+    """By the name of the suite."""
+    exempt_digits: int = 0
+    """Problems whose longest operand has at most this many digits belong to all splits."""
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of all sections."""
+        return [row for section in self.sections.values() for row in section.rows]
+
+    @property
+    def failures(self) -> list[Failure]:
+        """The stored failures of all sections."""
+        return [failure for section in self.sections.values() for failure in section.failures]
+
+    @property
+    def errors(self) -> int:
+        """Number of wrong answers in all sections."""
+        return sum(section.errors for section in self.sections.values())
+
+    @property
+    def complete(self) -> bool:
+        """False if scoring was interrupted."""
+        return all(section.complete for section in self.sections.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """All sections, the number of errors, and the exemption."""
+        return {
+            "sections": {name: section.to_json() for name, section in self.sections.items()},
+            "errors": self.errors,
+            "exempt_digits": self.exempt_digits,
+        }
+
+    def failures_to_json(self) -> list[dict[str, object]]:
+        """Every stored failure, with the name of its suite."""
+        return [
+            {"suite": name} | failure.to_json()
+            for name, section in self.sections.items()
+            for failure in section.failures
+        ]
