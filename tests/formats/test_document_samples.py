@@ -1,4 +1,4 @@
-"""Lines to the letter: those of published notations, and those that can be checked by hand."""
+"""Tests of whole lines: those of published notations, and those that can be checked by hand."""
 
 import random
 import string
@@ -215,9 +215,9 @@ def carry_trace(a: int, operation: str, b: int, width: int = 3) -> str:
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_carry_traces_are_those_of_plain_python(operation: str) -> None:
-    chance = random.Random(0)
+    generator = random.Random(0)
     rows = [
-        (chance.randrange(10 ** chance.randint(1, 3)), chance.randrange(1, 1_000))
+        (generator.randrange(10 ** generator.randint(1, 3)), generator.randrange(1, 1_000))
         for _ in range(400)
     ]
     typed = [f"{a}{operation}{b}" for a, b in rows]
@@ -226,8 +226,8 @@ def test_carry_traces_are_those_of_plain_python(operation: str) -> None:
 
 def test_wide_carry_traces_are_those_of_plain_python() -> None:
     pair = Pair("", of("*", max_digits=9), CarryTraceFormatConfig(operand_width=9))
-    chance = random.Random(1)
-    rows = [(chance.randrange(10**9), chance.randrange(10**9)) for _ in range(100)]
+    generator = random.Random(1)
+    rows = [(generator.randrange(10**9), generator.randrange(10**9)) for _ in range(100)]
     rows += [(999_999_999, 999_999_999)]
     expected = [carry_trace(a, "*", b, 9) for a, b in rows]
     assert pair.typed(*(f"{a}*{b}" for a, b in rows)) == expected
@@ -316,11 +316,11 @@ def long_division(a: int, operation: str, b: int) -> str:
 
 @pytest.mark.parametrize("operation", ["//", "%"])
 def test_long_divisions_are_those_of_plain_python(operation: str) -> None:
-    chance = random.Random(0)
+    generator = random.Random(0)
     rows = [
         (
-            chance.randrange(10 ** chance.randint(1, 9)),
-            chance.randrange(1, 10 ** chance.randint(1, 6)),
+            generator.randrange(10 ** generator.randint(1, 9)),
+            generator.randrange(1, 10 ** generator.randint(1, 6)),
         )
         for _ in range(400)
     ]
@@ -349,7 +349,7 @@ def test_digits_of_a_division_stand_in_column_row_and_step() -> None:
     tokens = [DIVIDE.format.vocabulary.tokens[i] for i in lines.ids[0].tolist()]
     every, start = EVERYWHERE, "<start>"
     prompt = [
-        # token, place, row, step, field: the leading digits of step 1, then what is brought down
+        # token, place, row, step, field: the leading digits of step 1, then the digits brought down
         (start, every, every, every, Field.START),
         ("6", 2, every, 1, Field.OPERAND),
         ("0", 1, every, 1, Field.OPERAND),
@@ -375,7 +375,7 @@ def test_digits_of_a_division_stand_in_column_row_and_step() -> None:
     assert list(zip(tokens, *columns, strict=True)) == expected
 
 
-def test_digits_of_a_quotient_are_the_counts_behind_a_minus() -> None:
+def test_digits_of_a_quotient_are_the_counts_after_a_minus() -> None:
     lines = DIVIDE.write(DIVIDE.task.parse(["604//3"]))
     is_answer = lines.field[0] == Field.ANSWER
     tokens = [DIVIDE.format.vocabulary.tokens[i] for i in lines.ids[0][is_answer].tolist()]
@@ -407,9 +407,12 @@ def running_sums(operands: list[int]) -> str:
 
 
 def test_running_sums_are_those_of_plain_python() -> None:
-    chance = random.Random(0)
+    generator = random.Random(0)
     rows = [
-        [chance.randrange(10 ** chance.randint(1, 30)) for _ in range(chance.randint(2, 10))]
+        [
+            generator.randrange(10 ** generator.randint(1, 30))
+            for _ in range(generator.randint(2, 10))
+        ]
         for _ in range(500)
     ]
     expected = [f"<start>{running_sums(row)}<end>" for row in rows]
@@ -421,9 +424,9 @@ def test_numbers_of_running_sums_stand_under_each_other() -> None:
     tokens = [MANY.format.vocabulary.tokens[i] for i in lines.ids[0].tolist()]
     names = {field.value: field.name for field in Field} | {9: "b", 10: "c"}
     fields = [names[field] for field in lines.field[0].tolist()]
-    found = list(zip(tokens, lines.row[0].tolist(), lines.place[0].tolist(), fields, strict=True))
+    columns = list(zip(tokens, lines.row[0].tolist(), lines.place[0].tolist(), fields, strict=True))
     everywhere = EVERYWHERE
-    assert found == [
+    assert columns == [
         ("<start>", everywhere, everywhere, "START"),
         ("2", 1, 1, "OPERAND"),
         ("1", 1, 2, "OPERAND"),
@@ -486,9 +489,12 @@ def partial_products(a: int, b: int) -> str:
 
 
 def test_partial_products_are_those_of_plain_python() -> None:
-    chance = random.Random(0)
+    generator = random.Random(0)
     rows = [
-        (chance.randrange(10 ** chance.randint(1, 7)), chance.randrange(10 ** chance.randint(1, 7)))
+        (
+            generator.randrange(10 ** generator.randint(1, 7)),
+            generator.randrange(10 ** generator.randint(1, 7)),
+        )
         for _ in range(500)
     ]
     expected = [f"<start>{partial_products(a, b)}<end>" for a, b in rows]
@@ -559,9 +565,12 @@ def long_multiplication(a: int, b: int) -> str:
 
 
 def test_long_multiplications_are_those_of_plain_python() -> None:
-    chance = random.Random(0)
+    generator = random.Random(0)
     rows = [
-        (chance.randrange(10 ** chance.randint(1, 7)), chance.randrange(10 ** chance.randint(1, 7)))
+        (
+            generator.randrange(10 ** generator.randint(1, 7)),
+            generator.randrange(10 ** generator.randint(1, 7)),
+        )
         for _ in range(300)
     ]
     rows += [(7**50, 3**70), (10**40 - 1, 10**30 - 1), (10**60, 3)]
@@ -647,11 +656,11 @@ def non_restoring_division(a: int, operation: str, b: int) -> str:
 
 @pytest.mark.parametrize("operation", ["//", "%"])
 def test_non_restoring_divisions_are_those_of_plain_python(operation: str) -> None:
-    chance = random.Random(0)
+    generator = random.Random(0)
     rows = [
         (
-            chance.randrange(10 ** chance.randint(1, 9)),
-            chance.randrange(1, 10 ** chance.randint(1, 6)),
+            generator.randrange(10 ** generator.randint(1, 9)),
+            generator.randrange(1, 10 ** generator.randint(1, 6)),
         )
         for _ in range(300)
     ]
@@ -666,8 +675,8 @@ def test_digits_of_a_non_restoring_division_stand_in_column_row_and_step() -> No
     names = ("place", "row", "step")
     columns = [getattr(lines, name)[0].tolist() for name in names]
     every = EVERYWHERE
-    found = list(zip(tokens, *columns, strict=True))
-    assert found[:18] == [
+    coordinates = list(zip(tokens, *columns, strict=True))
+    assert coordinates[:18] == [
         ("<start>", every, every, every),
         # One leading digit is row 0; two are brought down, in steps of their columns.
         ("6", 3, 0, 6), ("0", 0, every, 4), ("4", 0, every, 2),
@@ -677,11 +686,11 @@ def test_digits_of_a_non_restoring_division_stand_in_column_row_and_step() -> No
         ("-1", every, 3, every), (":", 1, 4, 3), ("8", 3, 4, 4), ("9'", 5, 4, 6), ("9'", 7, 4, 8),
     ]  # fmt: skip
     # The divisor went in once: the next row has moved by one.
-    assert found[18:23] == [
+    assert coordinates[18:23] == [
         ("+9", every, 5, every), (":", 0, 6, 1), ("5", 3, 6, 2), ("1'", 5, 6, 4), ("0'", 7, 6, 6),
     ]  # fmt: skip
     # In the end no digit is left to be brought down.
-    assert found[-3:] == [("-0", every, 7, every), (":", 1, 8, 1), ("<end>", 3, 8, 2)]
+    assert coordinates[-3:] == [("-0", every, 7, every), (":", 1, 8, 1), ("<end>", 3, 8, 2)]
 
 
 # Sorting ---------------------------------------------------------------------------------------
@@ -765,9 +774,9 @@ def insertion_sort(numbers: list[int]) -> str:
         while at < len(order):
             old = numbers[order[at]]
             width = max(len(str(old)), len(str(number)))
-            for here, there in zip(f"{old:0{width}}", f"{number:0{width}}", strict=True):
-                line += here + ("~" if here == there else "<" if here < there else ">")
-                if here != there:
+            for digit, new_digit in zip(f"{old:0{width}}", f"{number:0{width}}", strict=True):
+                line += digit + ("~" if digit == new_digit else "<" if digit < new_digit else ">")
+                if digit != new_digit:
                     break
             if old > number:
                 break
@@ -779,9 +788,12 @@ def insertion_sort(numbers: list[int]) -> str:
 
 
 def test_sortings_by_insertion_are_those_of_plain_python() -> None:
-    chance = random.Random(0)
+    generator = random.Random(0)
     rows = [
-        [chance.randrange(10 ** chance.randint(1, 4)) for _ in range(chance.randint(1, 12))]
+        [
+            generator.randrange(10 ** generator.randint(1, 4))
+            for _ in range(generator.randint(1, 12))
+        ]
         for _ in range(200)
     ]
     rows += [[5] * 52, list(range(52)), list(range(52, 0, -1)), [10**40, 10**40 + 1, 10**39]]
@@ -813,7 +825,7 @@ def test_tokens_of_a_sorting_by_insertion_point_to_what_comes_next() -> None:
         ("2", 2, 4, 3, scratch), ("~", 1, 2, 4, scratch),
         ("1", 1, 4, 5, scratch), ("<", 0, 2, 6, scratch),
         ("a", 0, 4, 7, scratch), ("b", 0, 5, 8, scratch),
-        # c has no tens. It is inserted before a, and then b follows; `=` stands behind c.
+        # c has no tens. It is inserted before a, and then b follows; `=` comes after c.
         (",", 2, 2, 9, scratch), ("2", 2, 6, 10, scratch), (">", 0, 6, 11, scratch),
         ("c", 0, 2, 12, answer), ("a", 0, 4, 13, answer), ("b", 0, 7, 14, answer),
         ("<end>", none, none, 15, answer),
@@ -897,12 +909,12 @@ def test_the_vocabulary_of_residues_is_they_and_two_symbols() -> None:
 def test_residues_of_all_pairs_are_pythons() -> None:
     pair = Pair("", ModularAdditionConfig(modulus=113), ResiduesFormatConfig())
     lines = pair.write(pair.task.space().problems(torch.arange(113**2)))
-    a, b, found = lines.ids[:, 0], lines.ids[:, 2], lines.ids[:, 4]
-    assert torch.equal((a + b) % 113, found)
+    a, b, residue = lines.ids[:, 0], lines.ids[:, 2], lines.ids[:, 4]
+    assert torch.equal((a + b) % 113, residue)
     assert torch.equal(113 * a + b, torch.arange(113**2).int())
 
 
-# What the texts in these tests are -------------------------------------------------------------
+# The text of lines in these tests -------------------------------------------------------------
 
 
 def test_text_becomes_the_tokens_of_its_vocabulary() -> None:

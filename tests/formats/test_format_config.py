@@ -30,7 +30,7 @@ from abacist.tasks.config import (
 
 PLAIN = ["reversed", "usual", "complement", "zero-padded", "coupled", "spaced", "random-spaces"]
 
-# Which format can write what ------------------------------------------------------------------
+# Which format can write which task ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

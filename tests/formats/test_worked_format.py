@@ -1,4 +1,4 @@
-"""The five operations as worked on paper: what lines look like, and where their tokens stand."""
+"""Tests of the worked format: its lines for the five operations, and the coordinates of their tokens."""
 
 import pytest
 from written_lines import Pair
@@ -26,7 +26,7 @@ FIVE = Pair("five", TASKS["five-operations"], WorkedFormatConfig())
         ("9//1", "9//1=90¹.80².70³.60⁴.50⁵.40⁶.30⁷.20⁸.10⁹.00¹⁰.99-9<end>"),
     ],
 )
-def test_a_line_is_written_so(problem, line):
+def test_each_operation_is_written_with_its_work(problem, line):
     assert FIVE.typed(problem) == ["<start>" + line]
 
 
