@@ -51,7 +51,7 @@ DOCUMENTS = {
     "grokking": ("three-digit-grokking", "three-digit"),
     "none": ("subtract", "add-many", "divide", "modulo"),
 }  # fmt: skip
-"""The published systems, each with its recipes, ours last; what none of them does, too."""
+"""The published systems, each with its recipes, ours last. `none` holds what none of them does."""
 
 # Making a record ---------------------------------------------------------------------------------
 
@@ -133,13 +133,13 @@ LEARNS = {
 
 
 def records() -> dict[str, dict[str, Any]]:
-    """All that are committed, by recipe."""
+    """Return all committed records by recipe."""
     paths = {name: ROOT / "results" / f"{name}.json" for name in recipes.RECIPES}
     return {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
 
 
 def cost(seeds: list[dict[str, Any]]) -> str:
-    """Median seconds of training, as `12 (11)`."""
+    """Return the median training time in seconds of the clock and of the processor, as `12 (11)`."""
     clock = f"{statistics.median(seed['seconds'] for seed in seeds):,.0f}"
     processor = [seed["processor_seconds"] for seed in seeds if seed["processor_seconds"]]
     return f"{clock} ({statistics.median(processor):,.0f})" if processor else clock
@@ -157,7 +157,7 @@ def certified(seeds: list[dict[str, Any]]) -> str:
 
 
 def interval(rows: list[Row]) -> str:
-    """Of the rate of right answers, in the worst of the seeds."""
+    """Return the 95 % interval of the proportion of right answers in the worst seed."""
     worst = max(rows, key=lambda row: row["errors"] / max(1, row["n"]))
     bounds = Proportion(worst["n"] - worst["errors"], worst["n"]).interval
     return "–" if bounds is None else f"{percent(bounds[0])} – {percent(bounds[1])}"
@@ -241,7 +241,7 @@ def side_by_side() -> str:
 
 
 def parameters(name: str) -> int:
-    """Trained numbers of a recipe's model."""
+    """Return the number of parameters of a recipe's model."""
     with torch.device("meta"):
         return build_model(recipes.find(name)).num_parameters
 
@@ -296,18 +296,18 @@ def seed_row(name: str, cells: list[str], n: str = "") -> str:
 
 
 def page() -> str:
-    """docs/results.md."""
+    """Return the content of docs/results.md."""
     return "\n\n".join([HEAD, *(chapter(*named) for named in records().items())]) + "\n"
 
 
 def with_table(text: str, table: str) -> str:
-    """A document with its table made anew."""
+    """Return a document with its table replaced."""
     marked = r"(<!-- records -->\n).*?(<!-- end of records -->)"
     return re.sub(marked, lambda m: f"{m[1]}{table}\n{m[2]}", text, flags=re.DOTALL)
 
 
 def pages() -> dict[Path, str]:
-    """All documents that are made of records, wholly or in part."""
+    """Return the content of every document with tables from records, by path."""
     readme, systems = ROOT / "README.md", ROOT / "docs" / "systems" / "README.md"
     return {
         ROOT / "docs" / "results.md": page(),

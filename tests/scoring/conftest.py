@@ -9,7 +9,7 @@ from abacist.scoring.trained_model import TrainedModel
 
 @pytest.fixture(scope="session")
 def half_trained(train_once) -> Run:
-    """Right on some sums of up to 3 digits and wrong on others."""
+    """A run that gets some sums of up to 3 digits right and others wrong."""
     settings = {
         "model.width": 16,
         "model.num_heads": 2,

@@ -58,7 +58,7 @@ TRACKERS = tuple(_TRACKERS)
 
 
 class Tracked(Observer):
-    """An observer that sends every record to some trackers and passes every call to another observer."""
+    """An observer that sends all metrics to some trackers and passes every call to another observer."""
 
     def __init__(self, names: Sequence[str], path: Path, inner: Observer) -> None:
         """`path` is the directory of the run. Raises `ConfigurationError` as `check` does."""
