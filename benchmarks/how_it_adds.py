@@ -26,10 +26,10 @@ import torch
 import abacist
 from abacist.certificates.receptive_fields import receptive_field, visibility_in
 from abacist.errors import ProblemError
-from abacist.inspection.ablation import ablation, exact_match_with, switches
+from abacist.inspection.ablation import ablation, ablation_hooks, exact_match_with
 from abacist.inspection.cache import Hook, name_of, run_with_cache
 from abacist.inspection.carry_probe import carry_probe
-from abacist.inspection.inspected_lines import Lines, batches, write_lines
+from abacist.inspection.inspected_lines import InspectedLines, batches, write_lines
 from abacist.inspection.inspected_problem import InspectedProblem
 from abacist.inspection.patching import patching
 from abacist.inspection.place_attention import place_attention
@@ -66,7 +66,7 @@ def errors(inspected: InspectedProblem) -> list[dict[str, Any]]:
     """Count the wrong digits with each component set to its mean, and those that are off by one."""
     trained_model, problems = inspected.trained_model, inspected.sample
     rows = []
-    for switch in switches(trained_model, problems):
+    for switch in ablation_hooks(trained_model, problems):
         digits = wrong = off_by_one = 0
         for _, lines in batches(trained_model, problems):
             logits, _ = run_with_cache(
@@ -131,7 +131,7 @@ def located_field(run: Run, a: int, b: int, place: int) -> dict[str, Any]:
         "a": str(a),
         "b": str(b),
         "place": place,
-        "tokens": inspected.written,
+        "tokens": inspected.tokens,
         "query": query,
         "reach": receptive_field(visibility_in(run.model, lines.tokens), query),
     }
@@ -252,7 +252,7 @@ def columns(run: Run, count: int) -> dict[str, Any]:
     return {"n": count, "places": list(places), **attention}
 
 
-def write_sums(run: Run, sums: list[tuple[int, int]]) -> Lines:
+def write_sums(run: Run, sums: list[tuple[int, int]]) -> InspectedLines:
     trained_model = run.look(run.task.example).trained_model
     return write_lines(trained_model, trained_model.task.parse([f"{a}+{b}" for a, b in sums]))
 
@@ -315,10 +315,10 @@ def transplants(run: Run, count: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _keys(own: Lines, lower: Lines, shift: int) -> list[int]:
-    """Return the positions in the longer lines of the tokens of the shorter lines."""
+def _keys(own: InspectedLines, lower: InspectedLines, shift: int) -> list[int]:
+    """Where in the longer lines the tokens of the shorter ones stand."""
 
-    def named(lines: Lines, lift: int) -> list[tuple[int, int]]:
+    def named(lines: InspectedLines, lift: int) -> list[tuple[int, int]]:
         fields, places = lines.tokens.field[0].tolist(), lines.tokens.place[0].tolist()
         return [(f, p + lift if p > 0 else p) for f, p in zip(fields, places, strict=True)]
 
@@ -326,8 +326,8 @@ def _keys(own: Lines, lower: Lines, shift: int) -> list[int]:
     return [there.index(name) for name in named(lower, shift)]
 
 
-def _query(lines: Lines, place: int) -> int:
-    """Return the position that predicts the digit of a place, which is the same in all lines."""
+def _query(lines: InspectedLines, place: int) -> int:
+    """The token from which the digit of a place is read off, the same in all lines."""
     columns = (lines.predicts & (lines.predicted_place == place)).nonzero()[:, 1]
     (column,) = set(columns.tolist())
     return int(column)

@@ -381,7 +381,7 @@ def test_head_0_of_the_record_carries_and_the_others_do_not():
     assert max(off_by_one["head 1"][1], off_by_one["head 2"][1]) < 0.5
     assert moved["head 0"][0] > max(moved[f"head {head}"][1] for head in (1, 2, 3))
     after = {row["stage"]: row for row in record["carry-probe"]["probes"] if row["place"] is None}
-    assert after["0 attention"]["accuracy"]["value"] == 1
+    assert after["attention"]["accuracy"]["value"] == 1
 
 
 def test_figures_about_the_other_seed_are_in_its_record():

@@ -12,7 +12,7 @@ from abacist.app.shown_runs import Gallery, ShownRun, open_gallery
 from abacist.errors import AbacistError, ConfigurationError, ProblemError, UserError
 from abacist.inspection.ablation import exact_match_with
 from abacist.inspection.attention import attention
-from abacist.inspection.generation import all_of
+from abacist.inspection.generation import combine_hooks
 
 KINDS = {
     "decoder": {},
@@ -118,16 +118,16 @@ def test_switches_of_one_layer_are_all_thrown(shown_run):
         for count in (1, 2)
     )
     assert one != both
-    assert all_of([])(None) == {}
+    assert combine_hooks([])(None) == {}
 
 
 def test_written_with_hooks_that_change_nothing_is_written_as_without(shown_run, looped):
     for shown in (shown_run, looped):
-        from abacist.inspection.generation import write
+        from abacist.inspection.generation import generate_answer
 
         problem = shown.trained_model.task.parse(["95+307"])
-        plain = write(shown.trained_model, problem)
-        hooked = write(shown.trained_model, problem, lambda lines: {})
+        plain = generate_answer(shown.trained_model, problem)
+        hooked = generate_answer(shown.trained_model, problem, lambda lines: {})
         assert torch.equal(plain.ids, hooked.ids)
         assert plain.answer == hooked.answer
 
@@ -174,7 +174,9 @@ def test_the_longest_problems_are_answered(shown_run, digits):
 def test_a_line_that_would_be_too_long_is_refused(tmp_path, quick_settings):
     settings = quick_settings | KINDS["products"] | {"training.num_steps": 10}
     run = abacist.train("add", out=tmp_path / "run", settings=settings, threads=1)
-    with pytest.raises(UserError, match=r"up to [\d,]+ tokens; at most 4,000 are written"):
+    with pytest.raises(
+        UserError, match=r"can have [\d,]+ tokens, and the page accepts at most 4,000"
+    ):
         answer(ShownRun("products", run), f"{'9' * 500}*{'9' * 500}")
 
 

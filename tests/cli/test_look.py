@@ -56,7 +56,7 @@ def test_without_options_next_tokens_and_attention_are_shown(run, trained):
 
 @pytest.mark.parametrize("name", LENSES)
 def test_every_lens_is_shown_told_and_drawn(run, trained, tmp_path, name):
-    path = trained[{"evolution": "remembered", "recurrences": "looped"}.get(name, "plain")]
+    path = trained[{"evolution": "remembered", "convergence": "looped"}.get(name, "plain")]
     picture = tmp_path / "seen.png"
     arguments = ["look", path, "458+67", "--lens", name, "--num-problems", "20"]
     code, out, _ = run(*arguments, "--out", str(picture))
@@ -95,9 +95,9 @@ def test_all_lenses_go_into_a_directory_and_tell_what_had_no_use(run, trained, t
     )  # fmt: skip
     assert code == 0
     assert "patching: no single digit of 1+1 can be changed" in out
-    assert "evolution: no copies of the embeddings were kept" in out
+    assert "evolution: recorded no embeddings during training" in out
     drawn = {path.stem for path in pictures.iterdir()}
-    assert drawn == set(LENSES) - {"patching", "evolution", "recurrences"}
+    assert drawn == set(LENSES) - {"patching", "evolution", "convergence"}
 
 
 def test_looped_models_with_learned_places_are_looked_at_too(run, trained):
@@ -130,9 +130,9 @@ MISTAKES = {
     "empty": ([""], "empty problem"),
     "none": ([], "abacist look takes one problem, got 0. Type abacist look latest 12+34."),
     "two": (["1+2", "3+4"], "abacist look takes one problem, got 2"),
-    "unlooped": (["12+34", "--lens", "recurrences"], "runs its layers once"),
-    "nothing kept": (["12+34", "--lens", "evolution"], "no copies of the embeddings were kept"),
-    "too long": ([f"{'9' * 100_000}+1"], "too long to look into, at most 512"),
+    "unlooped": (["12+34", "--lens", "convergence"], "runs its layers once"),
+    "nothing kept": (["12+34", "--lens", "evolution"], "recorded no embeddings during training"),
+    "too long": ([f"{'9' * 100_000}+1"], "lenses accept at most 512"),
     "other length": (
         ["458+67", "--lens", "patching", "--with", "45+67"],
         "not written alike",

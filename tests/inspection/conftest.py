@@ -1,4 +1,4 @@
-"""Small models with random weights, and a problem to look at."""
+"""Small models with random weights, and a problem to inspect."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ from abacist.tasks.config import TASKS, ArithmeticConfig
 
 @pytest.fixture
 def random_inspected_problem():
-    """Makes an inspected problem; none of its model's parameters is 0 or 1, as biases are at the start."""
+    """Return a function that builds an inspected problem; no parameter of its model is exactly 0 or 1."""
 
     def make(
         problem="458+67",
@@ -28,16 +28,20 @@ def random_inspected_problem():
         **model,
     ):
         config = TASKS[task] if isinstance(task, str) else task or ArithmeticConfig(max_digits=3)
-        written = FORMATS[format].build(config)
+        built_format = FORMATS[format].build(config)
         schemes = POSITIONS[positions] if isinstance(positions, str) else positions
         sizes = {"width": 12, "num_heads": 2, "mlp_width": 20, "positions": schemes}
         torch.manual_seed(0)
-        made = Transformer(ModelConfig(**(sizes | model)), len(written.vocabulary)).eval()
+        transformer = Transformer(
+            ModelConfig(**(sizes | model)), len(built_format.vocabulary)
+        ).eval()
         with torch.no_grad():
-            for parameter in made.parameters():
+            for parameter in transformer.parameters():
                 parameter += 0.3 * torch.randn_like(parameter)
         built = config.build()
-        trained_model = TrainedModel(made, built, written, SplitConfig(), ScoringConfig(), seed=0)
+        trained_model = TrainedModel(
+            transformer, built, built_format, SplitConfig(), ScoringConfig(), seed=0
+        )
         return InspectedProblem(
             trained_model, built.parse([problem]), history=history or {}, num_problems=30
         )
@@ -47,7 +51,7 @@ def random_inspected_problem():
 
 @pytest.fixture
 def with_partner():
-    """The same inspected problem with a problem to patch from."""
+    """Return a function that adds a partner to an inspected problem."""
 
     def make(inspected, partner):
         return replace(inspected, partner=inspected.trained_model.task.parse([partner]))

@@ -1,4 +1,4 @@
-"""The plain path equals the fast ones, names are TransformerLens', hooks replace what they name."""
+"""The dense path equals the fast ones, names are those of TransformerLens, hooks replace activations."""
 
 import pytest
 import torch
@@ -41,7 +41,7 @@ def run(inspected, hooks=None, **options):
     )
 
 
-def test_the_plain_path_gives_the_logits_of_the_fast_path(inspected):
+def test_the_dense_path_gives_the_logits_of_the_fast_path(inspected):
     model, lines = inspected.trained_model.model, inspected.lines
     logits, _ = run(inspected)
     with torch.no_grad():
@@ -89,7 +89,7 @@ def test_hooks_that_change_nothing_change_nothing(inspected):
     assert torch.equal(logits, again)
 
 
-def test_what_a_hook_puts_in_place_of_the_last_residual_is_what_the_head_reads(inspected):
+def test_a_hook_on_the_last_residual_replaces_the_input_of_the_unembedding(inspected):
     model = inspected.trained_model.model
     other = torch.randn(1, inspected.lines.tokens.ids.shape[1], model.config.width)
     logits, _ = run(inspected, {name_of("resid_post", model.depth - 1): lambda _: other})
@@ -97,7 +97,7 @@ def test_what_a_hook_puts_in_place_of_the_last_residual_is_what_the_head_reads(i
         torch.testing.assert_close(logits, model.unembed(other.transpose(0, 1)))
 
 
-def test_residuals_add_up_where_norms_come_before(random_inspected_problem):
+def test_residuals_are_sums_in_pre_norm_models(random_inspected_problem):
     _, cache = run(random_inspected_problem(num_layers=2))
     for depth in range(2):
         middle = cache["resid_pre", depth] + cache["attn_out", depth]
@@ -106,7 +106,7 @@ def test_residuals_add_up_where_norms_come_before(random_inspected_problem):
         torch.testing.assert_close(cache["resid_post", depth], last)
 
 
-def test_recurrences_can_be_more_than_in_training(random_inspected_problem):
+def test_there_can_be_more_recurrences_than_in_training(random_inspected_problem):
     inspected = random_inspected_problem(recurrences=2, num_layers=2)
     _, cache = run(inspected, recurrences=5)
     assert cache.depth == 10
@@ -121,9 +121,20 @@ def test_several_vectors_of_positions_have_names_of_their_own(random_inspected_p
     torch.testing.assert_close(cache["resid_pre", 0], total)
 
 
-def test_only_what_is_wanted_is_kept(random_inspected_problem):
+def test_keep_selects_activations(random_inspected_problem):
     _, cache = run(random_inspected_problem(), keep=lambda name: name.endswith("hook_z"))
     assert list(cache.activations) == ["blocks.0.attn.hook_z"]
+
+
+def test_a_cache_lists_its_keys_and_has_a_short_repr(random_inspected_problem):
+    _, cache = run(random_inspected_problem(num_layers=2))
+    assert list(cache.keys()) == list(cache) == list(cache.activations)
+    assert "blocks.1.attn.hook_pattern" in cache
+    assert repr(cache) == (
+        f"ActivationCache({len(cache)} activations, hook_embed … {list(cache)[-1]}; see keys())"
+    )
+    _, empty = run(random_inspected_problem(), keep=lambda name: False)
+    assert repr(empty) == "ActivationCache(empty)"
 
 
 def test_a_hook_or_activation_that_does_not_exist_is_refused_with_the_nearest(
@@ -137,7 +148,7 @@ def test_a_hook_or_activation_that_does_not_exist_is_refused_with_the_nearest(
         cache["pattern", 7]
 
 
-def test_lines_of_a_batch_are_padded_and_look_at_no_padding(random_inspected_problem):
+def test_padding_of_a_batch_receives_no_attention(random_inspected_problem):
     trained_model = random_inspected_problem().trained_model
     problems = trained_model.task.parse(["1+2", "123+456"])
     lines = write_lines(trained_model, problems)

@@ -14,10 +14,10 @@ from abacist.inspection.attention import attention
 from abacist.inspection.attribution import attribution
 from abacist.inspection.cache import run_with_cache
 from abacist.inspection.carries import carries
-from abacist.inspection.convergence import recurrences
+from abacist.inspection.convergence import convergence
 from abacist.inspection.first_mistake import first_mistake
 from abacist.inspection.inspected_lines import write_lines
-from abacist.inspection.lens import LENSES, chosen
+from abacist.inspection.lens import LENSES, select_lenses
 from abacist.inspection.logit_lens import logit_lens
 from abacist.inspection.next_tokens import next_tokens
 from abacist.inspection.place_attention import DIFFERENCES, WIDEST, place_attention
@@ -80,36 +80,36 @@ def logits(inspected):
         return model(lines.tokens.ids, lines.coordinates)[0]
 
 
-def test_every_lens_that_has_a_use_tells_json(inspected):
-    for name, lens in chosen(["all"], inspected).items():
-        told = json.loads(json.dumps(lens.look(inspected).to_json(), allow_nan=False))
-        assert told, name
+def test_every_lens_that_applies_gives_json(inspected):
+    for name, lens in select_lenses(["all"], inspected).items():
+        result = json.loads(json.dumps(lens.look(inspected).to_json(), allow_nan=False))
+        assert result, name
 
 
 @pytest.mark.parametrize("kind", NO_CARRIES)
-def test_lenses_look_at_what_has_no_carries_too(random_inspected_problem, kind):
+def test_other_lenses_apply_to_tasks_without_carries(random_inspected_problem, kind):
     inspected = random_inspected_problem(**NO_CARRIES[kind])
-    lenses = chosen(["all"], inspected)
-    assert set(LENSES) - set(lenses) == {"recurrences", "evolution", "patching", "carry-probe"}
+    lenses = select_lenses(["all"], inspected)
+    assert set(LENSES) - set(lenses) == {"convergence", "evolution", "patching", "carry-probe"}
     for name, lens in lenses.items():
-        told = json.loads(json.dumps(lens.look(inspected).to_json(), allow_nan=False))
-        assert told, name
+        result = json.loads(json.dumps(lens.look(inspected).to_json(), allow_nan=False))
+        assert result, name
     assert first_mistake(inspected).carry_chain is None
 
 
 def test_next_tokens_are_the_largest_probabilities(inspected, logits):
-    found = next_tokens(inspected, count=4)
+    result = next_tokens(inspected, count=4)
     probability = logits.double().softmax(dim=-1).numpy()
     tokens = inspected.trained_model.format.vocabulary.tokens
     for row, names, shown in zip(
-        probability, found.likeliest, found.probability.values, strict=True
+        probability, result.likeliest, result.probability.values, strict=True
     ):
         order = np.argsort(-row)[:4]
         assert names == [tokens[token] for token in order]
         np.testing.assert_allclose(shown, row[order], rtol=1e-4)
 
 
-def test_what_tokens_predict_is_what_scoring_asks_for(inspected):
+def test_right_tokens_are_those_of_scoring(inspected):
     trained_model = inspected.trained_model
     whole = trained_model.format.write(
         inspected.problem, trained_model.task.answer(inspected.problem)
@@ -117,7 +117,7 @@ def test_what_tokens_predict_is_what_scoring_asks_for(inspected):
     forced = teacher_forced(trained_model.model, whole)
     labels = forced.labels[0].tolist()
     vocabulary = trained_model.format.vocabulary
-    assert inspected.right == [vocabulary.tokens[label] for label in labels if label >= 0]
+    assert inspected.right_tokens == [vocabulary.tokens[label] for label in labels if label >= 0]
 
 
 def test_attention_rows_sum_to_1(inspected):
@@ -127,10 +127,10 @@ def test_attention_rows_sum_to_1(inspected):
     np.testing.assert_allclose(pattern.values.sum(axis=-1), 1, rtol=1e-5)
 
 
-def test_attention_by_difference_of_place_is_that_of_a_loop(random_inspected_problem):
+def test_attention_by_difference_of_place_equals_an_explicit_loop(random_inspected_problem):
     inspected = random_inspected_problem(positions="nope", num_layers=2)
-    found = place_attention(inspected)
-    totals = np.zeros((2, 2, len(found.fields), len(DIFFERENCES)))
+    result = place_attention(inspected)
+    totals = np.zeros((2, 2, len(result.fields), len(DIFFERENCES)))
     count = 0
     for row in range(len(inspected.sample)):
         one = replace(inspected, problem=inspected.sample[row : row + 1])
@@ -141,7 +141,7 @@ def test_attention_by_difference_of_place_is_that_of_a_loop(random_inspected_pro
             for key in range(len(place)):
                 kind = Field(field[key]).name.lower() if field[key] < Field.OPERAND else None
                 name = kind or f"operand {field[key] - Field.OPERAND + 1}"
-                if name not in found.fields:
+                if name not in result.fields:
                     assert pattern[:, :, query, key].max() == 0
                     continue
                 apart = max(-WIDEST, min(WIDEST, place[key] - place[query]))
@@ -150,49 +150,51 @@ def test_attention_by_difference_of_place_is_that_of_a_loop(random_inspected_pro
                     label = "every column"
                 elif place[key] < 0 or place[query] < 0:
                     label = "no column"
-                at = (found.fields.index(name), DIFFERENCES.index(label))
+                at = (result.fields.index(name), DIFFERENCES.index(label))
                 totals[:, :, at[0], at[1]] += pattern[:, :, query, key]
-    assert found.num_tokens == count
-    assert found.num_problems == len(inspected.sample)
-    np.testing.assert_allclose(found.weight.values, totals / count, atol=1e-6)
+    assert result.num_tokens == count
+    assert result.num_problems == len(inspected.sample)
+    np.testing.assert_allclose(result.weight.values, totals / count, atol=1e-6)
 
 
 def test_attention_by_difference_of_place_sums_to_1(inspected):
-    found = place_attention(inspected)
-    np.testing.assert_allclose(found.weight.values.sum(axis=(2, 3)), 1, rtol=1e-5)
+    result = place_attention(inspected)
+    np.testing.assert_allclose(result.weight.values.sum(axis=(2, 3)), 1, rtol=1e-5)
 
 
 def test_a_window_shows_in_the_attention_by_place(random_inspected_problem):
-    found = place_attention(random_inspected_problem())
+    result = place_attention(random_inspected_problem())
     far = [d for d in DIFFERENCES if d not in ("0", "+1", "every column", "no column")]
     columns = [DIFFERENCES.index(d) for d in far]
-    assert found.weight.values[..., columns].max() == 0
+    assert result.weight.values[..., columns].max() == 0
 
 
 def test_the_last_stage_of_the_logit_lens_is_the_models_own_answer(inspected, logits):
-    found = logit_lens(inspected)
+    result = logit_lens(inspected)
     labels = inspected.lines.labels[0, inspected.predicting]
     probability = logits[inspected.predicting].softmax(dim=-1)
     own = probability.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
-    np.testing.assert_allclose(found.probability.values[-1], own, rtol=1e-4, atol=1e-7)
-    assert len(found.stages) == len(found.likeliest) == 1 + 2 * inspected.trained_model.model.depth
+    np.testing.assert_allclose(result.probability.values[-1], own, rtol=1e-4, atol=1e-7)
+    assert (
+        len(result.stages) == len(result.likeliest) == 1 + 2 * inspected.trained_model.model.depth
+    )
 
 
 def test_contributions_sum_to_the_lead_of_the_right_token(inspected, logits):
-    found = attribution(inspected)
+    result = attribution(inspected)
     labels = inspected.lines.labels[0]
     for number, token in enumerate(inspected.predicting):
         row = logits[token].double()
         right = float(row[labels[token]])
         row[labels[token]] = -torch.inf
-        assert found.lead.values[number] == pytest.approx(right - float(row.max()), abs=1e-4)
-    total = found.contribution.values.sum(axis=0)
-    np.testing.assert_allclose(total, found.lead.values, atol=2e-4)
+        assert result.lead.values[number] == pytest.approx(right - float(row.max()), abs=1e-4)
+    total = result.contribution.values.sum(axis=0)
+    np.testing.assert_allclose(total, result.lead.values, atol=2e-4)
 
 
-def test_the_contribution_of_a_head_is_what_its_output_gives_alone(random_inspected_problem):
+def test_the_contribution_of_a_head_is_its_output_times_the_unembedding(random_inspected_problem):
     inspected = random_inspected_problem(final_norm=False, biases=())
-    model, lines, found = inspected.trained_model.model, inspected.lines, attribution(inspected)
+    model, lines, result = inspected.trained_model.model, inspected.lines, attribution(inspected)
     _, cache = run_with_cache(model, lines.tokens.ids, lines.coordinates)
     names = inspected.trained_model.format.vocabulary.tokens
     width, output = model.config.width_of_head, model.blocks[0].attention.output.weight.detach()
@@ -201,9 +203,9 @@ def test_the_contribution_of_a_head_is_what_its_output_gives_alone(random_inspec
         z = cache["z", 0][0, :, head]
         written = z @ output[:, head * width : (head + 1) * width].t()
         for number, token in enumerate(inspected.predicting):
-            pair = [names.index(found.right[number]), names.index(found.runner_up[number])]
+            pair = [names.index(result.right[number]), names.index(result.runner_up[number])]
             direction = unembedding[pair[0]] - unembedding[pair[1]]
-            shown = found.contribution.values[found.components.index(f"head {head}"), number]
+            shown = result.contribution.values[result.components.index(f"head {head}"), number]
             assert shown == pytest.approx((written[token] @ direction).item(), abs=1e-5)
 
 
@@ -214,48 +216,48 @@ def test_ablating_nothing_changes_nothing(inspected):
     assert whole == verdicts.proportion
 
 
-def test_ablation_scores_every_head_and_mlp_without_it(random_inspected_problem):
+def test_ablation_scores_the_model_without_each_head_and_mlp(random_inspected_problem):
     inspected = random_inspected_problem(num_layers=2)
-    found = ablation.ablation(inspected)
-    labels = [part.component for part in found.without]
+    result = ablation.ablation(inspected)
+    labels = [part.component for part in result.without]
     assert labels == ["head 0.0", "head 0.1", "MLP 0", "head 1.0", "head 1.1", "MLP 1"]
-    assert {part.zero.n for part in found.without} == {len(inspected.sample)}
+    assert {part.zero.n for part in result.without} == {len(inspected.sample)}
 
 
-def test_zero_ablation_of_a_head_is_an_output_matrix_without_it(certified):
+def test_zero_ablation_of_a_head_equals_zeroing_its_output_matrix(certified):
     inspected = certified.look("12+34", num_problems=40)
     zero = [part.zero for part in ablation.ablation(inspected).without if "head" in part.component]
     output = inspected.trained_model.model.blocks[0].attention.output.weight
     before = output.detach().clone()
     width = inspected.trained_model.model.config.width_of_head
-    for head, found in enumerate(zero):
+    for head, result in enumerate(zero):
         with torch.no_grad():
             output[:, head * width : (head + 1) * width] = 0
             trained_model = inspected.trained_model
             lost = exact_match(trained_model, inspected.sample)
             output.copy_(before)
-        assert found == lost.proportion
-    assert any(found.errors for found in zero)
+        assert result == lost.proportion
+    assert any(result.errors for result in zero)
 
 
-def test_patching_every_token_before_the_first_layer_gives_the_other_run(inspected):
-    found = patching.patching(inspected)
-    everywhere = dict(zip(found.components, found.effect_everywhere.values, strict=True))
+def test_patching_all_embeddings_gives_the_prediction_for_the_partner(inspected):
+    result = patching.patching(inspected)
+    everywhere = dict(zip(result.components, result.effect_everywhere.values, strict=True))
     assert everywhere["last residual"] == pytest.approx(1, abs=1e-3)
     if inspected.trained_model.model.config.injection == "none":
         assert everywhere["embedding"] == pytest.approx(1, abs=1e-3)
-    assert found.effect.values.shape == (len(found.components), len(found.tokens))
+    assert result.effect.values.shape == (len(result.components), len(result.tokens))
 
 
-def test_patching_a_head_is_a_run_with_its_mixture_of_the_other_problem(
+def test_patching_a_head_equals_a_hook_with_the_partners_activation(
     random_inspected_problem, with_partner
 ):
     inspected = with_partner(random_inspected_problem(), "453+67")
     model, own = inspected.trained_model.model, inspected.lines
-    found = patching.patching(inspected)
+    result = patching.patching(inspected)
     other = write_lines(inspected.trained_model, inspected.partner)
     _, cache = run_with_cache(model, other.tokens.ids, other.coordinates)
-    token = found.predicting
+    token = result.predicting
 
     def hook(z):
         changed = z.clone()
@@ -270,12 +272,14 @@ def test_patching_a_head_is_a_run_with_its_mixture_of_the_other_problem(
 
     start, end = lead(own), lead(other)
     expected = (lead(own, {"blocks.0.attn.hook_z": hook}) - start) / (end - start)
-    shown = found.effect.values[found.components.index("head 1"), token]
+    shown = result.effect.values[result.components.index("head 1"), token]
     assert shown == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.parametrize("problem", ["458+67", "12345+67890", "999+111", "55+55", "1274+425"])
-def test_the_partner_made_differs_in_one_digit_and_one_carry(random_inspected_problem, problem):
+def test_the_generated_partner_differs_in_one_digit_and_one_carry(
+    random_inspected_problem, problem
+):
     inspected = random_inspected_problem(problem)
     task, partner = inspected.trained_model.task, patching.make_partner(inspected)
     (text,) = task.expressions(partner)
@@ -289,9 +293,9 @@ def test_the_partner_made_differs_in_one_digit_and_one_carry(random_inspected_pr
         )
         == 1
     )
-    found = patching.patching(inspected)
-    assert found.partner == text
-    assert found.right != found.partner_right
+    result = patching.patching(inspected)
+    assert result.partner == text
+    assert result.right != result.partner_right
 
 
 def test_carries_are_those_of_integers(random_inspected_problem):
@@ -302,8 +306,8 @@ def test_carries_are_those_of_integers(random_inspected_problem):
 def test_carries_of_running_sums_are_those_of_the_last_addition(random_inspected_problem):
     inspected = random_inspected_problem(**KINDS["running sums"])
     problems = inspected.trained_model.task.parse(["48+67+105", "95+5", "1+2+999"])
-    found = carries(inspected.trained_model, problems)[:, :4].tolist()
-    assert found == [[0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 1, 1]]
+    result = carries(inspected.trained_model, problems)[:, :4].tolist()
+    assert result == [[0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 1, 1]]
     partner = patching.make_partner(inspected)
     (text,) = inspected.trained_model.task.expressions(partner)
     assert sum(a != b for a, b in zip(text, "48+67+105", strict=True)) == 1
@@ -321,19 +325,19 @@ def test_a_probe_is_the_direct_solution_of_its_equations():
     design = np.hstack([x.numpy(), np.ones((50, 1))])
     rooted = np.sqrt(0.01 * 50) * np.eye(5)[:4]
     target = np.where(bit.numpy(), 1.0, -1.0)
-    stacked, wanted = np.vstack([design, rooted]), np.concatenate([target, np.zeros(4)])
-    direct, *_ = np.linalg.lstsq(stacked, wanted, rcond=None)
+    stacked, stacked_target = np.vstack([design, rooted]), np.concatenate([target, np.zeros(4)])
+    direct, *_ = np.linalg.lstsq(stacked, stacked_target, rcond=None)
     np.testing.assert_allclose(weights.numpy(), direct, rtol=1e-9)
     assert float((carry_probe.decide(x, weights) == bit).double().mean()) > 0.9
 
 
-def test_probes_are_judged_on_problems_they_have_not_seen(certified):
-    found = carry_probe.carry_probe(certified.look("12+34", num_problems=100))
-    assert found.num_training_problems + found.num_held_out_problems == 100
-    together = {probe.stage: probe for probe in found.probes if probe.place is None}
-    last = together["0 MLP"]
+def test_probes_are_scored_on_held_out_problems(certified):
+    result = carry_probe.carry_probe(certified.look("12+34", num_problems=100))
+    assert result.num_training_problems + result.num_held_out_problems == 100
+    together = {probe.stage: probe for probe in result.probes if probe.place is None}
+    last = together["MLP"]
     assert last.accuracy.value > last.majority
-    by_place = [p for p in found.probes if p.place is not None and p.stage == "0 MLP"]
+    by_place = [p for p in result.probes if p.place is not None and p.stage == "MLP"]
     assert all(probe.place > 1 for probe in by_place), "no carry goes into the units"
     assert sum(probe.accuracy.n for probe in by_place) <= last.accuracy.n
 
@@ -365,15 +369,15 @@ def test_the_spectrum_is_the_variance_of_each_wave(count):
 
 
 def test_embeddings_show_learned_places_too(random_inspected_problem):
-    found = embeddings.embeddings(random_inspected_problem(positions="abacus"))
-    assert [table.name for table in found.tables] == ["digits", "learned place"]
-    assert found.tables[1].labels[0] == "1"
-    for table in found.tables:
+    result = embeddings.embeddings(random_inspected_problem(positions="abacus"))
+    assert [table.name for table in result.tables] == ["digits", "learned place"]
+    assert result.tables[1].labels[0] == "1"
+    for table in result.tables:
         assert table.points.values.shape == (len(table.labels), 3)
         np.testing.assert_allclose(table.points.values.mean(axis=0), 0, atol=1e-9)
 
 
-def test_evolution_ends_with_the_tables_as_they_are(random_inspected_problem):
+def test_evolution_ends_with_the_present_tables(random_inspected_problem):
     inspected = random_inspected_problem()
     last = inspected.trained_model.model.embedding.weight.detach()
     inspected = replace(inspected, history={0: {"tokens": last * 0.5}, 10: {"tokens": last}})
@@ -387,72 +391,70 @@ def test_evolution_ends_with_the_tables_as_they_are(random_inspected_problem):
 
 def test_a_looped_model_is_nearest_to_the_fixed_point_at_the_end(random_inspected_problem):
     inspected = random_inspected_problem(recurrences=2, injection="add", norm_order="post")
-    found = recurrences(inspected)
-    assert found.trained == 2
-    assert found.distance.values.shape == (8,)
-    assert found.distance.values[-1] == 0
-    assert found.distance.values[-2] == pytest.approx(found.step.values[-1])
+    result = convergence(inspected)
+    assert result.trained == 2
+    assert result.distance.values.shape == (8,)
+    assert result.distance.values[-1] == 0
+    assert result.distance.values[-2] == pytest.approx(result.step.values[-1])
 
 
 def test_the_first_mistake_is_the_first_wrong_digit(random_inspected_problem):
     inspected = random_inspected_problem()
-    found, parts = first_mistake(inspected), attribution(inspected)
+    result, parts = first_mistake(inspected), attribution(inspected)
     number = int(np.flatnonzero(parts.lead.values <= 0)[0])
-    assert found.is_mistake
-    assert found.right == inspected.right[number]
-    assert found.before == "".join(inspected.right[:number])
-    assert found.contribution.values.sum() == pytest.approx(found.margin, abs=1e-4)
-    assert list(found.contribution.values) == sorted(found.contribution.values)
+    assert result.is_mistake
+    assert result.right == inspected.right_tokens[number]
+    assert result.before == "".join(inspected.right_tokens[:number])
+    assert result.contribution.values.sum() == pytest.approx(result.margin, abs=1e-4)
+    assert list(result.contribution.values) == sorted(result.contribution.values)
 
 
-def test_without_a_mistake_the_least_certain_digit_is_explained(certified):
-    found = first_mistake(certified.look("999+1"))
-    assert not found.is_mistake
-    assert found.margin > 0
-    assert (found.carry_chain or 0) <= 3
+def test_in_a_right_answer_the_least_certain_digit_is_explained(certified):
+    result = first_mistake(certified.look("999+1"))
+    assert not result.is_mistake
+    assert result.margin > 0
+    assert (result.carry_chain or 0) <= 3
 
 
-def test_wrong_answers_of_whole_samples_are_told_with_their_number(random_inspected_problem):
-    found = ablation.ablation(random_inspected_problem())
-    assert isinstance(found.whole, Proportion)
-    assert found.to_json()["whole"]["n"] == 30
+def test_ablation_reports_the_number_of_problems(random_inspected_problem):
+    result = ablation.ablation(random_inspected_problem())
+    assert isinstance(result.whole, Proportion)
+    assert result.to_json()["whole"]["n"] == 30
 
 
 REFUSALS = {
-    "recurrences": ({}, "runs its layers once"),
-    "evolution": ({}, "no copies of the embeddings were kept"),
+    "convergence": ({}, "runs its layers once"),
+    "evolution": ({}, "recorded no embeddings during training"),
     "carry-probe": ({"task": "multiply", "problem": "12*34"}, "a task of sums only"),
-    "patching": ({"task": "multiply", "problem": "12*34"}, "behind --with"),
+    "patching": ({"task": "multiply", "problem": "12*34"}, "after --with"),
     "attnetion": ({}, "did you mean 'attention'"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_a_lens_without_use_says_why_in_one_line(random_inspected_problem, name):
-    settings, said = REFUSALS[name]
-    with pytest.raises(ConfigurationError, match=said) as caught:
-        chosen([name], random_inspected_problem(**settings))
+def test_a_lens_that_does_not_apply_says_why_in_one_line(random_inspected_problem, name):
+    settings, message = REFUSALS[name]
+    with pytest.raises(ConfigurationError, match=message) as caught:
+        select_lenses([name], random_inspected_problem(**settings))
     assert "\n" not in str(caught.value)
 
 
-def test_all_leaves_out_what_has_no_use(random_inspected_problem):
-    names = set(chosen(["all"], random_inspected_problem()))
-    assert names == set(LENSES) - {"recurrences", "evolution"}
+def test_all_leaves_out_lenses_that_do_not_apply(random_inspected_problem):
+    names = set(select_lenses(["all"], random_inspected_problem()))
+    assert names == set(LENSES) - {"convergence", "evolution"}
 
 
 @pytest.mark.parametrize(
-    ("partner", "said"),
-    [("45+67", "not written alike"), ("459+66", "have the same answer")],
+    ("partner", "message"),
+    [("45+67", "have different layouts"), ("459+66", "have the same answer")],
 )
-def test_a_partner_that_cannot_be_patched_from_is_refused(
-    random_inspected_problem, with_partner, partner, said
-):
-    with pytest.raises(ProblemError, match=said):
+def test_an_unsuitable_partner_is_refused(random_inspected_problem, with_partner, partner, message):
+    with pytest.raises(ProblemError, match=message):
         patching.patching(with_partner(random_inspected_problem(), partner))
 
 
-def test_a_partner_whose_difference_is_out_of_reach_is_refused(random_inspected_problem):
-    with pytest.raises(ProblemError, match="does not see what differs"):
+def test_a_partner_that_differs_outside_the_receptive_field_is_refused(random_inspected_problem):
+    with pytest.raises(ProblemError, match="does not see any difference"):
         patching.patching(random_inspected_problem(direction="both", format="parallel"))
 
 
@@ -461,7 +463,7 @@ def test_a_problem_without_a_partner_asks_for_one(random_inspected_problem):
         patching.patching(random_inspected_problem("1+1"))
 
 
-def test_means_leave_out_lines_too_long(random_inspected_problem, monkeypatch):
+def test_samples_leave_out_lines_that_are_too_long(random_inspected_problem, monkeypatch):
     inspected = random_inspected_problem()
     lengths = line_lengths(inspected.trained_model.format, inspected.sample)
     limit = int(lengths.median())
@@ -470,10 +472,10 @@ def test_means_leave_out_lines_too_long(random_inspected_problem, monkeypatch):
     assert len(inspected.sample) == int((lengths <= limit).sum()) < len(lengths)
     monkeypatch.setattr("abacist.inspection.inspected_problem.LONGEST_LINE", 1)
     del inspected.__dict__["sample"]
-    with pytest.raises(ProblemError, match="no line of 30 test problems has 1 tokens or fewer"):
+    with pytest.raises(ProblemError, match="all lines of 30 test problems have more than 1 tokens"):
         _ = inspected.sample
 
 
-def test_lines_too_long_to_look_into_are_refused(random_inspected_problem):
-    with pytest.raises(ProblemError, match="too long to look into, at most 512"):
+def test_lines_that_are_too_long_are_refused(random_inspected_problem):
+    with pytest.raises(ProblemError, match="lenses accept at most 512"):
         _ = random_inspected_problem(f"{'9' * 300}+1").lines

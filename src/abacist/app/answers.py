@@ -1,9 +1,10 @@
-"""One answer with everything the page shows of it: the digits as they were written, how sure the
-model was of each, the right ones beside them, what every head looked at, and what would have been
-written after each layer.
+"""One answer with everything that the page shows about it.
 
->>> told = answer(shown_run, "12+34")
->>> told.answer, told.expected, told.written[0].probability
+That is the generated tokens with their probabilities, the right tokens, the attention of every head,
+and the prediction after every layer.
+
+>>> result = answer(shown_run, "12+34")
+>>> result.answer, result.expected, result.written[0].probability
 ('46', '46', 0.9999…)
 """
 
@@ -18,33 +19,39 @@ from abacist.app.shown_runs import ShownRun
 from abacist.errors import ProblemError
 from abacist.formats.annotated import Field
 from abacist.inspection.finding import Finding
-from abacist.inspection.generation import Trace, Written, logits_of, trace, write
+from abacist.inspection.generation import (
+    GeneratedAnswer,
+    GenerationTrace,
+    generate_answer,
+    generated_logits,
+    trace_generation,
+)
 from abacist.inspection.logit_lens import stages
 from abacist.tasks.problems import Problems
 
 LONGEST_SHOWN = 200
-"""Tokens of the longest line that is shown token by token."""
+"""Number of tokens of the longest line that is shown token by token."""
 _SECONDS = 10.0
-"""After so long a model that is still writing is stopped."""
+"""Time limit for one answer."""
 _MOST_KEYS = 8
-"""Tokens that a head looks at most, before a digit is written, which are told."""
-_MOST_LOOKS = 40_000
-"""Told of all heads and all digits together."""
-_SMALLEST_SHARE = 0.01
+"""Maximum number of tokens reported per head and generated token: those with the most attention."""
+_MOST_WEIGHTS = 40_000
+"""Maximum number of attention weights reported for all heads and generated tokens together."""
+_SMALLEST_WEIGHT = 0.01
 
-Looks = list[tuple[int, float]]
-"""Tokens of the line by number, each with its share of a head's attention."""
+Weights = list[tuple[int, float]]
+"""Indices of tokens of the line, each with its share of a head's attention."""
 
 
 @dataclass(frozen=True)
 class WrittenToken(Finding):
-    """One token that the model wrote."""
+    """One token that the model generated."""
 
     text: str
     right: str | None
-    """What stands there in the right line; None behind its end."""
+    """The right token at this index; None after the end of the right line."""
     probability: float
-    """How sure the model was of it."""
+    """Probability that the model gave to the token."""
     rival: str
     """The likeliest other token."""
     rival_probability: float
@@ -52,86 +59,90 @@ class WrittenToken(Finding):
 
 @dataclass(frozen=True)
 class Cell(Finding):
-    """One token of the line, where it stands on paper."""
+    """One token of the line, and its position on paper."""
 
     text: str
     place: int | None
-    """1 for units."""
+    """Place of the digit, 1 for units; None if it has none."""
     row: int | None
-    """Numbers stand under each other: which of them; 1 for the first."""
+    """Row of the number, starting at 1; None if the format has no rows."""
     key: int | None
-    """Its number where the model reads it, and heads can look at it."""
+    """Index among the tokens that the model reads; None if it does not read this token."""
     written: int | None
-    """Its number among the tokens written, where it is one of them."""
+    """Index among the generated tokens; None if the token belongs to the problem."""
 
 
 @dataclass(frozen=True)
 class Inside(Finding):
-    """What led to the tokens written."""
+    """Attention and intermediate predictions for the generated tokens."""
 
     heads: list[str]
-    attention: list[list[Looks]]
-    """By written token and head: what it looked at most."""
+    attention: list[list[Weights]]
+    """By generated token and head: the tokens with the most attention."""
     stages: list[str]
-    """`embedded`, then attention and MLP of each layer passed through."""
+    """Names of the stages: `embedding`, then attention and MLP at each depth."""
     likeliest: list[list[str]]
-    """By stage and written token: what would be written if the model stopped there."""
+    """By stage and generated token: the prediction of a model that stops there."""
     probability: list[list[float]]
-    """By stage and written token: how sure it would be of what it wrote in the end."""
+    """By stage and generated token: probability of the token that was generated."""
 
 
 @dataclass(frozen=True)
 class Answer(Finding):
-    """What a model made of a problem."""
+    """The answer of a model to one problem."""
 
     run: str
     problem: str
     answer: str | None
-    """None where the model wrote something that is no answer."""
+    """None if the generated tokens are no answer."""
     expected: str
     correct: bool
     off: list[str]
-    """Parts that were switched off."""
+    """Labels of the components that were switched off."""
     written: list[WrittenToken]
     cells: list[Cell]
-    """The whole line; empty where it is too long."""
+    """The whole line; empty if it is too long."""
     inside: Inside | None
-    """None where the line is too long."""
+    """None if the line is too long."""
     seconds: float
-    """That the model wrote for."""
+    """Time in seconds that the model took."""
 
 
 def answer(shown_run: ShownRun, text: str, off: Sequence[str] = (), way: str = "zero") -> Answer:
-    """Let a run answer what a person typed, with some parts switched off.
+    """Let a run answer a typed problem, optionally with some components switched off.
 
-    Raises `ProblemError` for what is no problem, is too long, or takes too long.
+    Args:
+        off: labels of the components to switch off, as in `ShownRun.parts`.
+        way: `zero` or `mean`, the value that replaces their output.
+
+    Raises `ProblemError` for invalid problems, and for those that are too long or take too long.
     """
     trained_model, problem = shown_run.trained_model, shown_run.parse(text)
     hooks_for = shown_run.hooks(off, way)
     length = shown_run.check_length(problem)
     if hooks_for is not None and length > LONGEST_SHOWN:
         raise ProblemError(
-            f"parts are switched off in lines of at most {LONGEST_SHOWN} tokens and this one has up to "
+            f"parts can be switched off in lines of at most {LONGEST_SHOWN} tokens, and this one can have "
             f"{length:,}. Type fewer digits, or switch all parts on."
         )
     start = time.perf_counter()
-    written = write(trained_model, problem, hooks_for, _until(start + _SECONDS))
+    generated = generate_answer(trained_model, problem, hooks_for, _until(start + _SECONDS))
     seconds = time.perf_counter() - start
-    seen = None
+    trace = None
     if length <= LONGEST_SHOWN:
-        seen = trace(trained_model, written, hooks_for, _is_shown)
-    logits = logits_of(trained_model, written) if seen is None else seen.logits
+        trace = trace_generation(trained_model, generated, hooks_for, _is_shown)
+    logits = generated_logits(trained_model, generated) if trace is None else trace.logits
     expected = trained_model.task.answer(problem).texts()[0]
     return Answer(
         run=shown_run.name,
         problem=trained_model.task.expressions(problem)[0],
-        answer=written.answer,
+        answer=generated.answer,
         expected=expected,
-        correct=written.answer == expected,
+        correct=generated.answer == expected,
         off=list(off),
-        written=_written_tokens(shown_run, problem, written, logits),
-        cells=[] if seen is None else _cells(shown_run, written),
-        inside=None if seen is None else _inside(shown_run, written, seen),
+        written=_written_tokens(shown_run, problem, generated, logits),
+        cells=[] if trace is None else _cells(shown_run, generated),
+        inside=None if trace is None else _inside(shown_run, generated, trace),
         seconds=seconds,
     )
 
@@ -152,15 +163,15 @@ def _is_shown(name: str) -> bool:
 
 
 def _written_tokens(
-    shown_run: ShownRun, problem: Problems, written: Written, logits_AV: Tensor
+    shown_run: ShownRun, problem: Problems, generated: GeneratedAnswer, logits_AV: Tensor
 ) -> list[WrittenToken]:
     names = shown_run.trained_model.format.vocabulary.tokens
     shares = logits_AV.double().softmax(dim=-1)
-    own = shares.gather(1, written.ids.unsqueeze(1)).squeeze(1)
-    others = shares.scatter(1, written.ids.unsqueeze(1), -1.0)
+    own = shares.gather(1, generated.ids.unsqueeze(1)).squeeze(1)
+    others = shares.scatter(1, generated.ids.unsqueeze(1), -1.0)
     rivals = others.max(dim=1)
     right: list[int | None] = [*_right_ids(shown_run, problem)]
-    right += [None] * (len(written.ids) - len(right))
+    right += [None] * (len(generated.ids) - len(right))
     return [
         WrittenToken(
             names[token],
@@ -170,8 +181,8 @@ def _written_tokens(
             rival_probability,
         )
         for token, label, probability, rival, rival_probability in zip(
-            written.ids.tolist(),
-            right[: len(written.ids)],
+            generated.ids.tolist(),
+            right[: len(generated.ids)],
             own.tolist(),
             rivals.indices.tolist(),
             rivals.values.tolist(),
@@ -181,7 +192,7 @@ def _written_tokens(
 
 
 def _right_ids(shown_run: ShownRun, problem: Problems) -> list[int]:
-    """The tokens that are to be written, up to the end token."""
+    """Return the right tokens, up to the end token."""
     format = shown_run.trained_model.format
     whole = format.write(problem, shown_run.trained_model.task.answer(problem))
     if shown_run.trained_model.model.is_causal:
@@ -193,16 +204,18 @@ def _right_ids(shown_run: ShownRun, problem: Problems) -> list[int]:
     return labels[: labels.index(format.end_id) + 1] if format.end_id in labels else labels
 
 
-def _cells(shown_run: ShownRun, written: Written) -> list[Cell]:
-    names, line = shown_run.trained_model.format.vocabulary.tokens, written.whole
+def _cells(shown_run: ShownRun, generated: GeneratedAnswer) -> list[Cell]:
+    names, line = shown_run.trained_model.format.vocabulary.tokens, generated.whole
     is_causal = shown_run.trained_model.model.is_causal
-    at: list[int] = (written.at + 1 if is_causal else written.at).tolist()
-    # Some encoders write over slots of their own, others over whatever stands there.
-    in_line = is_causal or bool((line.field[0, written.at] == Field.ANSWER).all())
-    number = {index: count for count, index in enumerate(at)} if in_line else {}
+    generated_at: list[int] = (
+        generated.predicting + 1 if is_causal else generated.predicting
+    ).tolist()
+    # Some encoders answer in slots of their own, others at the tokens of the problem.
+    in_line = is_causal or bool((line.field[0, generated.predicting] == Field.ANSWER).all())
+    number = {index: count for count, index in enumerate(generated_at)} if in_line else {}
     rows: list[int] = [-1] * line.ids.shape[1] if line.row is None else line.row[0].tolist()
-    texts = [names[token] for token in written.ids.tolist()]
-    num_keys = written.lines.tokens.ids.shape[1]
+    texts = [names[token] for token in generated.ids.tolist()]
+    num_keys = generated.lines.tokens.ids.shape[1]
     cells = [
         Cell(
             texts[number[index]] if index in number else names[token],
@@ -221,31 +234,31 @@ def _cells(shown_run: ShownRun, written: Written) -> list[Cell]:
 
 
 @torch.no_grad()
-def _inside(shown_run: ShownRun, written: Written, seen: Trace) -> Inside:
+def _inside(shown_run: ShownRun, generated: GeneratedAnswer, trace: GenerationTrace) -> Inside:
     model, names = shown_run.trained_model.model, shown_run.trained_model.format.vocabulary.tokens
-    pattern = seen.cache.stack("pattern")[:, 0].cpu()
-    # (depth, head, query, key) to (written token, head of any layer, key)
-    looked = pattern[:, :, written.at].flatten(0, 1).transpose(0, 1)
-    most = max(1, min(_MOST_KEYS, looked.shape[2], _MOST_LOOKS // (looked[..., 0].numel())))
-    top = looked.topk(most, dim=-1)
-    places = stages(seen.cache)
+    pattern = trace.cache.stack("pattern")[:, 0].cpu()
+    # (depth, head, query, key) to (generated token, head at any depth, key)
+    weights = pattern[:, :, generated.predicting].flatten(0, 1).transpose(0, 1)
+    most = max(1, min(_MOST_KEYS, weights.shape[2], _MOST_WEIGHTS // (weights[..., 0].numel())))
+    top = weights.topk(most, dim=-1)
+    stage_activations = stages(trace.cache)
     likeliest, probability = [], []
-    for name in places.values():
-        resid_TBD = seen.cache[name].transpose(0, 1)
-        shares = model.unembed(resid_TBD)[0].cpu()[written.at].softmax(dim=-1)
+    for name in stage_activations.values():
+        resid_TBD = trace.cache[name].transpose(0, 1)
+        shares = model.unembed(resid_TBD)[0].cpu()[generated.predicting].softmax(dim=-1)
         likeliest.append([names[token] for token in shares.argmax(dim=-1).tolist()])
-        own = shares.gather(1, written.ids.unsqueeze(1)).squeeze(1)
+        own = shares.gather(1, generated.ids.unsqueeze(1)).squeeze(1)
         probability.append([round(share, 4) for share in own.tolist()])
     return Inside(
         shown_run.heads,
         [
             [
-                [(k, round(s, 3)) for k, s in zip(*pair, strict=True) if s >= _SMALLEST_SHARE]
+                [(k, round(s, 3)) for k, s in zip(*pair, strict=True) if s >= _SMALLEST_WEIGHT]
                 for pair in zip(keys, shares, strict=True)
             ]
             for keys, shares in zip(top.indices.tolist(), top.values.tolist(), strict=True)
         ],
-        list(places),
+        list(stage_activations),
         likeliest,
         probability,
     )

@@ -1,4 +1,4 @@
-"""Runs on show: trained models, each with what is found out about it once and kept.
+"""The runs that a page shows: trained models, each with results that are computed once and cached.
 
 >>> gallery = open_gallery(["latest"])
 >>> gallery.find(None).claim
@@ -9,8 +9,14 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from abacist.errors import ConfigurationError, UserError, nearest
-from abacist.inspection.ablation import HooksFor, Switch, components, exact_match_with, switches
-from abacist.inspection.generation import all_of
+from abacist.inspection.ablation import (
+    AblationHooks,
+    HooksFor,
+    ablation_hooks,
+    components,
+    exact_match_with,
+)
+from abacist.inspection.generation import combine_hooks
 from abacist.intervals import Proportion
 from abacist.reports import run_records
 from abacist.reports.run_records import RunRecords
@@ -21,20 +27,20 @@ from abacist.tasks.problems import Problems
 
 MOST_RUNS = 8
 WAYS = ("zero", "mean")
-"""What a part that is switched off is set to: 0, or its mean over test problems."""
+"""Values that can replace the output of a component: 0, or its mean over test problems."""
 
 LONGEST_OPERAND = 1_000
-"""Digits of the longest operand that is taken."""
+"""Maximum number of digits of an operand."""
 LONGEST_LINE = 4_000
-"""Tokens of the longest line that is written."""
+"""Maximum number of tokens of a line."""
 _LONGEST_TEXT = 100_000
-"""Characters of a problem, spaces included."""
+"""Maximum number of characters of a problem, including spaces."""
 _NUM_PROBLEMS = 200
-"""Test problems that tell what breaks when parts are switched off."""
+"""Number of test problems that are scored when components are switched off."""
 
 
 class ShownRun:
-    """One run on show."""
+    """A run that the page shows."""
 
     def __init__(self, name: str, run: Run) -> None:
         self.name, self.run = name, run
@@ -42,68 +48,68 @@ class ShownRun:
 
     @property
     def example(self) -> str:
-        """A problem of its task."""
+        """An example problem of the run's task."""
         return self.trained_model.task.example
 
     @property
     def claim(self) -> str:
-        """What it would do if it were always right."""
+        """What a model of this task does if it is always right."""
         return self.trained_model.task.claim
 
     @property
     def parts(self) -> list[str]:
-        """Heads and MLPs that can be switched off."""
+        """Labels of the heads and MLPs, which can be switched off."""
         return [label for label, _, _ in components(self.trained_model.model)]
 
     @property
     def heads(self) -> list[str]:
-        """All heads, layer by layer, recurrence by recurrence."""
+        """Labels of all heads, ordered by recurrence, layer and head."""
         return [
             label for label, _, head in components(self.trained_model.model) if head is not None
         ]
 
     @cached_property
     def records(self) -> RunRecords:
-        """What its directory says of it."""
+        """The records in the run's directory."""
         return run_records.read(self.run.directory)
 
     @cached_property
     def sample(self) -> Problems:
-        """Test problems, distributed as those in training."""
+        """Test problems, distributed as in training."""
         return as_in_training(self.trained_model, _NUM_PROBLEMS, "play")
 
     @cached_property
     def whole(self) -> Proportion:
-        """Exact match with all parts, on the sample."""
+        """Exact match with all components on the sample."""
         return exact_match_with(self.trained_model, self.sample, lambda lines: {})
 
     @cached_property
-    def _switches(self) -> dict[str, Switch]:
-        return {switch.component: switch for switch in switches(self.trained_model, self.sample)}
+    def _ablation_hooks(self) -> dict[str, AblationHooks]:
+        return {hooks.component: hooks for hooks in ablation_hooks(self.trained_model, self.sample)}
 
     def hooks(self, off: Sequence[str], way: str) -> HooksFor | None:
-        """What switches these parts off; None where there are none.
+        """Return hooks that switch these components off; None if `off` is empty.
 
-        Raises `ConfigurationError` for a part or a way that there is not.
+        Raises `ConfigurationError` for an unknown component or way.
         """
         if way not in WAYS:
             raise ConfigurationError(
-                f"a part is set to {' or '.join(WAYS)} where it is switched off, got {way!r}."
+                f"a part that is switched off is set to {' or '.join(WAYS)}, got {way!r}."
             )
         if not isinstance(off, list | tuple):
             raise ConfigurationError(
-                f"parts that are switched off are a list such as ['{self.parts[0]}'], got {off!r}."
+                f"the parts to switch off must be a list such as ['{self.parts[0]}'], got {off!r}."
             )
         for part in off:
             if part not in self.parts:
                 raise ConfigurationError(f"unknown part {part!r}: {nearest(str(part), self.parts)}")
         if not off:
             return None
-        chosen = [self._switches[part] for part in dict.fromkeys(off)]
-        return all_of([switch.zero if way == "zero" else switch.mean for switch in chosen])
+        selected = [self._ablation_hooks[part] for part in dict.fromkeys(off)]
+        return combine_hooks([hooks.zero if way == "zero" else hooks.mean for hooks in selected])
 
     def parse(self, text: str) -> Problems:
-        """One problem as a person typed it. Raises `ProblemError` for what is none, or is too long."""
+        """Parse one typed problem. Raises `UserError` for invalid problems and those that are too long."""
         if not isinstance(text, str):
             raise UserError(f"a problem is a text such as {self.example}, got {text!r}.")
         if len(text) > _LONGEST_TEXT:
@@ -116,18 +122,21 @@ class ShownRun:
         return problem
 
     def check_length(self, problem: Problems) -> int:
-        """Tokens of its line, at most. Raises `UserError` where they are too many for a page."""
+        """Return the maximum number of tokens of the problem's line.
+
+        Raises `UserError` if it is more than `LONGEST_LINE`.
+        """
         length = int(line_lengths(self.trained_model.format, problem).max())
         if length > LONGEST_LINE:
             raise UserError(
-                f"the line of this problem has up to {length:,} tokens; at most {LONGEST_LINE:,} are "
-                "written here. Type fewer digits."
+                f"the line of this problem can have {length:,} tokens, and the page accepts at most "
+                f"{LONGEST_LINE:,}. Type fewer digits."
             )
         return length
 
 
 class Gallery:
-    """All runs on show, by name."""
+    """All runs that the page shows, by name."""
 
     def __init__(self, shown_runs: Sequence[ShownRun]) -> None:
         self.shown_runs = {shown_run.name: shown_run for shown_run in shown_runs}
@@ -137,7 +146,10 @@ class Gallery:
         return list(self.shown_runs)
 
     def find(self, name: str | None) -> ShownRun:
-        """The run of that name, or the first. Raises `ConfigurationError` where there is none."""
+        """Return the run of that name, or the first one for None.
+
+        Raises `ConfigurationError` for an unknown name.
+        """
         if name is None:
             return next(iter(self.shown_runs.values()))
         if name not in self.shown_runs:
@@ -146,7 +158,10 @@ class Gallery:
 
 
 def open_gallery(paths: Sequence[str], device: str = "auto") -> Gallery:
-    """Load runs, by default the newest one; those in directories of one name are told apart by number."""
+    """Load runs, by default the newest one. Runs with equal directory names are numbered.
+
+    Raises `UserError` for more than `MOST_RUNS` runs.
+    """
     if len(paths) > MOST_RUNS:
         raise UserError(
             f"at most {MOST_RUNS} runs can be shown at once, got {len(paths)}. "

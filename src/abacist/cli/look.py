@@ -65,9 +65,9 @@ def _look(
 ) -> tuple[dict[str, "Finding"], list[str]]:
     """The findings by lens and, if all lenses were asked for, the reasons why some do not apply."""
     from abacist.cli.progress import Ticker
-    from abacist.inspection.lens import LENSES, chosen
+    from abacist.inspection.lens import LENSES, select_lenses
 
-    lenses = LENSES if names == ["all"] else chosen(names, inspected)
+    lenses = LENSES if names == ["all"] else select_lenses(names, inspected)
     findings: dict[str, Finding] = {}
     notes = []
     with Ticker("looking") as ticker:

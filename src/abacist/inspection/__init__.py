@@ -1,1 +1,1 @@
-"""Looking inside a trained model: activations by name, and lenses that make sense of them."""
+"""Inspection of trained models: activations by name, and lenses that summarise them."""

@@ -1,8 +1,8 @@
-"""What breaks when one part is switched off: exact match without each head and each MLP.
+"""Ablation: exact match when one head or one MLP is switched off.
 
-Zero ablation replaces what a head mixes (z), or what an MLP writes, by 0. Mean ablation replaces
-it by its mean over a test sample, taken apart for tokens that predict and for all others: what is
-lost then is only what the part says about this problem.
+Zero ablation replaces the output of a head (z) or of an MLP by 0. Mean ablation replaces it by its
+mean over a test sample, so that only the information about this problem is lost. The means of
+tokens that predict an answer token and of all other tokens are computed separately.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,37 +14,40 @@ from torch import Tensor
 from abacist.formats.annotated import Field
 from abacist.inspection.cache import Hook, name_of, run_with_cache
 from abacist.inspection.finding import Finding
-from abacist.inspection.inspected_lines import Lines, batches
+from abacist.inspection.inspected_lines import InspectedLines, batches
 from abacist.inspection.inspected_problem import InspectedProblem
 from abacist.intervals import Proportion
 from abacist.models.transformer import Transformer
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.problems import Problems
 
-HooksFor = Callable[[Lines], Mapping[str, Hook]]
-"""The hooks for a batch of lines."""
+HooksFor = Callable[[InspectedLines], Mapping[str, Hook]]
+"""A function that returns the hooks for a batch of lines, by activation name."""
 
 
 @dataclass(frozen=True)
-class Without(Finding):
-    """Exact match without one part, on the same problems."""
+class AblatedComponent(Finding):
+    """Exact match without one component."""
 
     component: str
+    """Label of the head or MLP, such as `head 2` or `MLP`."""
     zero: Proportion
+    """Exact match with the component's output set to 0."""
     mean: Proportion
+    """Exact match with the component's output set to its mean."""
 
 
 @dataclass(frozen=True)
 class Ablation(Finding):
-    """Exact match with all parts, and without each."""
+    """Exact match with all components and without each of them, on the same problems."""
 
     whole: Proportion
-    without: list[Without]
+    without: list[AblatedComponent]
 
 
 @dataclass(frozen=True)
-class Switch:
-    """Hooks that switch one part off."""
+class AblationHooks:
+    """Hooks that switch one component off."""
 
     component: str
     zero: HooksFor
@@ -52,24 +55,24 @@ class Switch:
 
 
 def ablation(inspected: InspectedProblem) -> Ablation:
-    """Zero and mean ablation of every head and MLP, on one test sample."""
+    """Return the zero and mean ablation of every head and MLP on one test sample."""
     trained_model, problems = inspected.trained_model, inspected.sample
     without = [
-        Without(
-            switch.component,
-            zero=exact_match_with(trained_model, problems, switch.zero),
-            mean=exact_match_with(trained_model, problems, switch.mean),
+        AblatedComponent(
+            hooks.component,
+            zero=exact_match_with(trained_model, problems, hooks.zero),
+            mean=exact_match_with(trained_model, problems, hooks.mean),
         )
-        for switch in switches(trained_model, problems)
+        for hooks in ablation_hooks(trained_model, problems)
     ]
     return Ablation(exact_match_with(trained_model, problems, lambda lines: {}), without)
 
 
-def switches(trained_model: TrainedModel, problems: Problems) -> list[Switch]:
-    """One for every head and MLP; means are taken over these problems."""
+def ablation_hooks(trained_model: TrainedModel, problems: Problems) -> list[AblationHooks]:
+    """Return hooks for every head and MLP; means are computed over `problems`."""
     means = _means(trained_model, problems)
     return [
-        Switch(
+        AblationHooks(
             label,
             zero=_hooks(name, head, torch.zeros_like(means[name])),
             mean=_hooks(name, head, means[name]),
@@ -79,20 +82,36 @@ def switches(trained_model: TrainedModel, problems: Problems) -> list[Switch]:
 
 
 def components(model: Transformer) -> list[tuple[str, str, int | None]]:
-    """Every head and MLP passed through: its label, its activation's name, the head's number."""
-    found: list[tuple[str, str, int | None]] = []
+    """Return the label, the activation's name and the head number (None for an MLP) of every component.
+
+    Components are numbered by depth, which counts recurrences × layers from 0: `head 3.1` is head 1
+    at depth 3. Models of depth 1 have no depth in their labels.
+    """
+    components: list[tuple[str, str, int | None]] = []
     for depth in range(model.depth):
-        label = f"{depth}." if model.depth > 1 else ""
         for head in range(model.config.num_heads):
-            found.append((f"head {label}{head}", name_of("z", depth), head))
-        found.append((f"MLP {label}".strip(" ."), name_of("mlp_out", depth), None))
-    return found
+            label = component_label("head", depth, model.depth, head)
+            components.append((label, name_of("z", depth), head))
+        label = component_label("MLP", depth, model.depth)
+        components.append((label, name_of("mlp_out", depth), None))
+    return components
+
+
+def component_label(kind: str, depth: int, num_depths: int, head: int | None = None) -> str:
+    """Return the name of a component or stage that all lenses, reports and the page use.
+
+    >>> component_label("head", 3, 4, 1), component_label("MLP", 3, 4), component_label("MLP", 0, 1)
+    ('head 3.1', 'MLP 3', 'MLP')
+    """
+    numbers = (depth if num_depths > 1 else None, head)
+    dotted = ".".join(str(number) for number in numbers if number is not None)
+    return f"{kind} {dotted}".rstrip()
 
 
 def exact_match_with(
     trained_model: TrainedModel, problems: Problems, hooks_for: HooksFor
 ) -> Proportion:
-    """Exact match of a model with hooks."""
+    """Return the exact match of a model with hooks. `hooks_for` returns them for each batch."""
     right = 0
     for _, lines in batches(trained_model, problems):
         logits, _ = run_with_cache(
@@ -107,9 +126,12 @@ def exact_match_with(
 
 
 def _hooks(name: str, head: int | None, ablated: Tensor) -> HooksFor:
-    """Puts one of two values at each token: `ablated` is (2, H, K) or (2, D), for tokens that predict second."""
+    """Return hooks that replace an activation by `ablated`, (2, H, K) or (2, D).
 
-    def hooks(lines: Lines) -> Mapping[str, Hook]:
+    Row 1 replaces the activation of tokens that predict an answer token, row 0 that of all others.
+    """
+
+    def hooks(lines: InspectedLines) -> Mapping[str, Hook]:
         value = ablated[lines.predicts.long()]
         return {name: lambda activation: _replaced(activation, value, head)}
 
@@ -126,7 +148,7 @@ def _replaced(activation: Tensor, value: Tensor, head: int | None) -> Tensor:
 
 
 def _means(trained_model: TrainedModel, problems: Problems) -> dict[str, Tensor]:
-    """Mean activations over tokens, padding left out: first of those that predict nothing, (2, …)."""
+    """Return the mean activations over tokens without padding, (2, …): row 1 is for tokens that predict."""
     names = {name for _, name, _ in components(trained_model.model)}
     totals: dict[str, Tensor] = {}
     counts = torch.zeros(2, dtype=torch.float64)

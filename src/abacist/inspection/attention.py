@@ -1,4 +1,4 @@
-"""Who looks at whom: the attention of every head in every layer and recurrence over one line."""
+"""The attention patterns of every head in every layer and recurrence over one line."""
 
 from dataclasses import dataclass
 
@@ -9,19 +9,19 @@ from abacist.inspection.inspected_problem import InspectedProblem
 
 @dataclass(frozen=True)
 class Attention(Finding):
-    """Every row over the keys sums to 1."""
+    """Attention patterns of one line; each row over the keys sums to 1."""
 
     tokens: list[str]
     predicting: list[int]
-    """Numbers of the tokens from which an answer token is read off."""
+    """Indices of the tokens from which an answer token is read."""
     right: list[str]
-    """What should be read off from each of these."""
+    """The right answer token for each of them."""
     pattern: Array
-    """(depth, head, query, key); depth counts recurrences × layers."""
+    """(depth, head, query, key), where depth counts recurrences × layers."""
 
 
 def attention(inspected: InspectedProblem) -> Attention:
-    """The patterns of all heads."""
+    """Return the patterns of all heads."""
     lines = inspected.lines
     _, cache = run_with_cache(
         inspected.trained_model.model,
@@ -30,4 +30,4 @@ def attention(inspected: InspectedProblem) -> Attention:
         keep=lambda name: name.endswith("hook_pattern"),
     )
     pattern = array(cache.stack("pattern")[:, 0], "depth", "head", "query", "key")
-    return Attention(inspected.written, inspected.predicting, inspected.right, pattern)
+    return Attention(inspected.tokens, inspected.predicting, inspected.right_tokens, pattern)

@@ -1,4 +1,4 @@
-"""Running a model with everything on the way kept, and replaced where a hook says so.
+"""Run a model, keep its activations by name, and replace some of them by hooks.
 
 >>> logits, cache = run_with_cache(model, ids, coordinates)
 >>> cache["blocks.0.attn.hook_pattern"].shape      # or cache["pattern", 0]
@@ -6,11 +6,11 @@ torch.Size([1, 4, 28, 28])
 >>> def without_head_2(z): return z.index_fill(2, torch.tensor(2), 0.0)
 >>> logits, _ = run_with_cache(model, ids, coordinates, {"blocks.0.attn.hook_z": without_head_2})
 
-This is the plain path of attention: explicit scores and softmax. A test holds it against the fast
+Attention takes the dense path, with explicit scores and softmax; a test compares it with the fast
 paths. Names and shapes are those of TransformerLens; `models/hooks.py` lists them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, KeysView, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -21,16 +21,16 @@ from abacist.models.coordinates import Coordinates
 from abacist.models.transformer import Transformer
 
 Hook = Callable[[Tensor], Tensor]
-"""Given an activation, lines first, returns the one to go on with."""
+"""A function of an activation, batch first, that returns the activation with which the model continues."""
 
 _WITHIN_ATTENTION = ("q", "k", "v", "attn_scores", "pattern", "z")
 _WITHIN_MLP = ("pre", "post")
-_LINES_FIRST = ("hook_attn_scores", "hook_pattern")
+_BATCH_FIRST = ("hook_attn_scores", "hook_pattern")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ActivationCache:
-    """Activations of one run by name, on the device of the model.
+    """Activations of one forward pass by name, on the device of the model.
 
     Residuals are (B, T, D), queries, keys, values and z (B, T, H, K), scores and patterns
     (B, H, T, T) with the query before the key, MLP activations (B, T, F).
@@ -38,22 +38,41 @@ class ActivationCache:
 
     activations: Mapping[str, Tensor]
     depth: int
-    """Layers passed through: recurrences × layers."""
+    """Number of layers passed through: recurrences × layers."""
 
     def __getitem__(self, key: str | tuple[str, int]) -> Tensor:
-        """One activation, by its full name or as `"pattern", depth`."""
+        """Return one activation by its full name or as `"pattern", depth`.
+
+        Raises `ConfigurationError` for an unknown name, with the nearest known one.
+        """
         name = key if isinstance(key, str) else name_of(*key)
         if name not in self.activations:
             raise ConfigurationError(f"no activation {name!r}: {nearest(name, self.activations)}")
         return self.activations[name]
 
+    def __len__(self) -> int:
+        return len(self.activations)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.activations)
+
+    def keys(self) -> KeysView[str]:
+        """The names of all activations, in the order in which the model computed them."""
+        return self.activations.keys()
+
+    def __repr__(self) -> str:
+        if not self.activations:
+            return "ActivationCache(empty)"
+        first, *_, last = [*self.activations, *self.activations]
+        return f"ActivationCache({len(self)} activations, {first} … {last}; see keys())"
+
     def stack(self, short: str) -> Tensor:
-        """The activations of one kind in all layers passed through, (depth, …)."""
+        """Return the activations of one kind in all layers passed through, (depth, …)."""
         return torch.stack([self[short, depth] for depth in range(self.depth)])
 
 
 def name_of(short: str, depth: int) -> str:
-    """The full name of an activation: `"z", 0` is `blocks.0.attn.hook_z`."""
+    """Return the full name of an activation: `blocks.0.attn.hook_z` for `"z", 0`."""
     part = "attn." * (short in _WITHIN_ATTENTION) + "mlp." * (short in _WITHIN_MLP)
     return f"blocks.{depth}.{part}hook_{short}"
 
@@ -68,24 +87,28 @@ def run_with_cache(
     keep: Callable[[str], bool] = lambda name: True,
     recurrences: int | None = None,
 ) -> tuple[Tensor, ActivationCache]:
-    """Logits (B, T, V) of all tokens, and the activations whose names `keep` wants.
+    """Return the logits (B, T, V) of all tokens, and the activations that are kept.
 
-    `hooks` replaces activations by name. Raises `ConfigurationError` for a hook that nothing
-    passes, naming the nearest activation there is.
+    Args:
+        hooks: functions that replace activations, by activation name.
+        keep: whether to keep the activation of that name.
+        recurrences: number of recurrences; None for as many as in training.
+
+    Raises `ConfigurationError` for a hook on an activation that the model does not have.
     """
-    kept: dict[str, Tensor] = {}
+    activations: dict[str, Tensor] = {}
     passed: list[str] = []
     hooks = hooks or {}
 
     def hook(name: str, value: Tensor) -> Tensor:
         passed.append(name)
-        turned = not name.endswith(_LINES_FIRST)
-        shown = value.transpose(0, 1) if turned else value
+        tokens_first = not name.endswith(_BATCH_FIRST)
+        activation = value.transpose(0, 1) if tokens_first else value
         if name in hooks:
-            shown = hooks[name](shown)
-            value = shown.transpose(0, 1) if turned else shown
+            activation = hooks[name](activation)
+            value = activation.transpose(0, 1) if tokens_first else activation
         if keep(name):
-            kept[name] = shown
+            activations[name] = activation
         return value
 
     logits = model(
@@ -99,4 +122,4 @@ def run_with_cache(
         if name not in passed:
             raise ConfigurationError(f"no activation {name!r} to hook: {nearest(name, passed)}")
     recurrences = model.config.recurrences if recurrences is None else recurrences
-    return logits, ActivationCache(kept, recurrences * len(model.blocks))
+    return logits, ActivationCache(activations, recurrences * len(model.blocks))

@@ -1,4 +1,4 @@
-"""The carry into every column of an answer, for tasks that are worked from column to column."""
+"""The carry into every column of an answer, for tasks that are solved column by column."""
 
 import torch
 from torch import Tensor
@@ -12,14 +12,15 @@ from abacist.tasks.task import Task
 
 
 def has_carries(task: Task) -> bool:
-    """Whether a task carries from column to column: sums, and differences with their borrows."""
+    """Whether a task has carries: sums, and differences with their borrows."""
     return isinstance(task, Arithmetic) and task.column_rule() is not None
 
 
 def carries(trained_model: TrainedModel, problems: Problems) -> Tensor:
-    """int64 (B, W + 1): what is carried into each column, the units' first, for tasks with carries.
+    """Return the carry into each column, units first, as int64 (B, W + 1).
 
-    Where numbers are added one after the other, the answer is the last of these additions.
+    For formats that add several numbers one after the other, these are the carries of the last
+    addition. Raises `ValueError` for a task without carries.
     """
     task = trained_model.task
     rule = task.column_rule() if isinstance(task, Arithmetic) else None
@@ -28,15 +29,15 @@ def carries(trained_model: TrainedModel, problems: Problems) -> Tensor:
     is_running = isinstance(trained_model.format, RunningSumsFormat)
     columns_BNW = _last_addition(problems) if is_running else problems.digits_BNW
     state = torch.zeros(len(problems), dtype=torch.int64)
-    found = [state]
+    carry_by_column = [state]
     for column in range(columns_BNW.shape[2]):
         _, state = rule.step(state, columns_BNW[:, :, column].long())
-        found.append(state)
-    return torch.stack(found, dim=1)
+        carry_by_column.append(state)
+    return torch.stack(carry_by_column, dim=1)
 
 
 def _last_addition(problems: Problems) -> Tensor:
-    """uint8 (B, 2, W): the sum of all operands but the last, and the last."""
+    """Return the sum of all operands but the last, and the last operand, as uint8 (B, 2, W)."""
     last_B = problems.counts_B - 1
     total = torch.zeros_like(problems.digits_BNW[:, 0])
     for position in range(problems.num_operands):

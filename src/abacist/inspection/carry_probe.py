@@ -1,8 +1,8 @@
-"""Where the model knows the carry: a linear probe at every stage of every predicting token.
+"""Linear probes for the carry at every stage of every token that predicts.
 
-At the token that predicts the digit of place p, does the residual tell whether a carry goes into
-place p? The probe is ridge regression to ±1 in closed form, trained on one half of a test sample
-and judged on the other (Alain and Bengio, arXiv 1610.01644).
+The probe reads the residual at the token that predicts the digit of place p, and decides whether
+there is a carry into place p. It is a ridge regression to ±1 in closed form, trained on one half of a
+test sample and scored on the other (Alain and Bengio, arXiv 1610.01644).
 """
 
 from dataclasses import dataclass
@@ -19,25 +19,26 @@ from abacist.inspection.logit_lens import stages
 from abacist.intervals import Proportion
 
 _RIDGE = 1e-2
-"""Against features that hardly vary; features have a size of about 1."""
+"""Regularisation relative to features of size 1, for features that hardly vary."""
 
 
 @dataclass(frozen=True)
 class ProbeAccuracy(Finding):
-    """One place, or all together, on held-out problems."""
+    """Accuracy of one probe on held-out problems."""
 
     stage: str
+    """Name of the stage at which the residual is read."""
     place: int | None
-    """Of the digit that is predicted; None for all places, with one probe for them all."""
+    """Place of the predicted digit; None for one probe over all places."""
     accuracy: Proportion
-    """Of tokens."""
+    """Proportion of tokens whose carry the probe reads correctly."""
     majority: float
-    """Accuracy of always saying what is more frequent."""
+    """Accuracy of always choosing the more frequent class."""
 
 
 @dataclass(frozen=True)
 class CarryProbe(Finding):
-    """A probe for each stage over all places, then one for each stage and place."""
+    """Probes for each stage over all places, followed by probes for each stage and place."""
 
     num_training_problems: int
     num_held_out_problems: int
@@ -45,7 +46,7 @@ class CarryProbe(Finding):
 
 
 def obstacle(inspected: InspectedProblem) -> str | None:
-    """Why there is no carry to look for."""
+    """Return why the task has no carry to probe; None if it has one."""
     if not has_carries(inspected.trained_model.task):
         return (
             "a probe for the carry needs a task of sums only, or of differences only. "
@@ -55,11 +56,11 @@ def obstacle(inspected: InspectedProblem) -> str | None:
 
 
 def carry_probe(inspected: InspectedProblem) -> CarryProbe:
-    """Probes at every stage, over all places and for each place in which both cases occur."""
+    """Train probes at every stage: one over all places, and one for each place with both classes."""
     trained_model, problems = inspected.trained_model, inspected.sample
-    into = carries(trained_model, problems) > 0
+    has_carry = carries(trained_model, problems) > 0
     features: dict[str, list[Tensor]] = {}
-    bits, places, owners = [], [], []
+    bits, places, rows_of_tokens = [], [], []
     for rows, lines in batches(trained_model, problems):
         _, cache = run_with_cache(
             trained_model.model,
@@ -68,27 +69,26 @@ def carry_probe(inspected: InspectedProblem) -> CarryProbe:
             keep=lambda name: "hook_resid" in name,
         )
         place = lines.predicted_place
-        inside = lines.answers & (place >= 1) & (place <= into.shape[1])
+        has_column = lines.answers & (place >= 1) & (place <= has_carry.shape[1])
         for stage, name in stages(cache).items():
-            features.setdefault(stage, []).append(cache[name].cpu()[inside].double())
-        owner = rows.unsqueeze(1).expand_as(place)[inside]
-        bits.append(into[owner, place[inside] - 1])
-        places.append(place[inside])
-        owners.append(owner)
-    bit, place, owner = torch.cat(bits), torch.cat(places), torch.cat(owners)
+            features.setdefault(stage, []).append(cache[name].cpu()[has_column].double())
+        row = rows.unsqueeze(1).expand_as(place)[has_column]
+        bits.append(has_carry[row, place[has_column] - 1])
+        places.append(place[has_column])
+        rows_of_tokens.append(row)
+    bit, place, row = torch.cat(bits), torch.cat(places), torch.cat(rows_of_tokens)
     half = len(problems) // 2
-    training = owner < half
+    training = row < half
     probes = []
-    everywhere = torch.ones_like(training)
-    groups: list[tuple[int | None, Tensor]] = [(None, everywhere)]
+    groups: list[tuple[int | None, Tensor]] = [(None, torch.ones_like(training))]
     groups += [(number, place == number) for number in torch.unique(place).tolist()]
-    for stage, parts in features.items():
-        x = torch.cat(parts)
-        for number, chosen in groups:
-            seen, held_out = chosen & training, chosen & ~training
-            if len(torch.unique(bit[seen])) < 2 or not bool(held_out.any()):
+    for stage, batches_of_features in features.items():
+        x = torch.cat(batches_of_features)
+        for number, group in groups:
+            fitted, held_out = group & training, group & ~training
+            if len(torch.unique(bit[fitted])) < 2 or not bool(held_out.any()):
                 continue
-            weights = fit(x[seen], bit[seen])
+            weights = fit(x[fitted], bit[fitted])
             right = (decide(x[held_out], weights) == bit[held_out]).sum()
             accuracy = Proportion(int(right), int(held_out.sum()))
             share = float(bit[held_out].double().mean())
@@ -96,15 +96,15 @@ def carry_probe(inspected: InspectedProblem) -> CarryProbe:
     return CarryProbe(half, len(problems) - half, probes)
 
 
-def fit(x_ND: Tensor, bit_N: Tensor) -> Tensor:
-    """Ridge regression to ±1: weights (D + 1,), the last of them the constant, which is not shrunk."""
-    x = torch.cat([x_ND, torch.ones_like(x_ND[:, :1])], dim=1)
+def fit(x_AD: Tensor, bit_A: Tensor) -> Tensor:
+    """Return the weights (D + 1,) of a ridge regression to ±1; the last is the unpenalised constant."""
+    x = torch.cat([x_AD, torch.ones_like(x_AD[:, :1])], dim=1)
     penalty = _RIDGE * len(x) * torch.eye(x.shape[1], dtype=x.dtype)
     penalty[-1, -1] = 0
-    weights: Tensor = torch.linalg.solve(x.t() @ x + penalty, x.t() @ (2.0 * bit_N.to(x.dtype) - 1))
+    weights: Tensor = torch.linalg.solve(x.t() @ x + penalty, x.t() @ (2.0 * bit_A.to(x.dtype) - 1))
     return weights
 
 
-def decide(x_ND: Tensor, weights: Tensor) -> Tensor:
-    """bool (N,): what the probe says."""
-    return x_ND @ weights[:-1] + weights[-1] > 0
+def decide(x_AD: Tensor, weights: Tensor) -> Tensor:
+    """Return the decisions of a probe, bool (A,): whether there is a carry."""
+    return x_AD @ weights[:-1] + weights[-1] > 0

@@ -1,7 +1,7 @@
-"""Whether a looped model comes to rest: how far each recurrence is from the fixed point.
+"""Convergence of a looped model: how far the state after each recurrence is from the fixed point.
 
-The fixed point is what the state is after several times as many recurrences as were trained; a
-model that has found an algorithm stays there, one that merely counts its loops walks away.
+The fixed point is approximated by the state after four times the trained number of recurrences. A
+model that has learned an iterative algorithm stays there; one that counts recurrences does not.
 """
 
 from dataclasses import dataclass
@@ -12,25 +12,26 @@ from abacist.inspection.cache import name_of, run_with_cache
 from abacist.inspection.finding import Array, Finding, array
 from abacist.inspection.inspected_problem import InspectedProblem
 
-_TIMES_AS_MANY = 4
+_FACTOR = 4
+"""Number of recurrences that are run, divided by the number in training."""
 
 
 @dataclass(frozen=True)
-class Recurrences(Finding):
-    """Means over the tokens that predict."""
+class Convergence(Finding):
+    """Distances to the fixed point, as means over the tokens that predict."""
 
     trained: int
-    """Recurrences in training."""
+    """Number of recurrences in training."""
     distance: Array
-    """(recurrence,): length of the state minus the last one, over the length of the last one."""
+    """(recurrence,): norm of the state minus the last state, relative to the norm of the last state."""
     step: Array
-    """(recurrence,): length of the change in this recurrence, over the length of the last state."""
+    """(recurrence,): norm of the change in this recurrence, relative to the norm of the last state."""
     probability: Array
-    """(recurrence,): of the right tokens, read off after it."""
+    """(recurrence,): probability of the right tokens when the state after it is unembedded."""
 
 
 def obstacle(inspected: InspectedProblem) -> str | None:
-    """Why a model has no recurrences to look at."""
+    """Return why a model has no recurrences; None if it has some."""
     if inspected.trained_model.model.config.recurrences == 1:
         return (
             "this model runs its layers once and has no recurrences. "
@@ -40,11 +41,11 @@ def obstacle(inspected: InspectedProblem) -> str | None:
 
 
 @torch.no_grad()
-def recurrences(inspected: InspectedProblem) -> Recurrences:
-    """Distances to the state after four times the trained number of recurrences."""
+def convergence(inspected: InspectedProblem) -> Convergence:
+    """Return the distances to the state after four times the trained number of recurrences."""
     model, lines = inspected.trained_model.model, inspected.lines
     trained, layers = model.config.recurrences, len(model.blocks)
-    recurrences = _TIMES_AS_MANY * trained
+    recurrences = _FACTOR * trained
     _, cache = run_with_cache(
         model,
         lines.tokens.ids,
@@ -52,20 +53,27 @@ def recurrences(inspected: InspectedProblem) -> Recurrences:
         keep=lambda name: name.endswith(("hook_resid_post", "hook_resid_pre")),
         recurrences=recurrences,
     )
-    at = inspected.predicting
-    ends = [cache[name_of("resid_post", (round + 1) * layers - 1)] for round in range(recurrences)]
-    states = torch.stack([cache[name_of("resid_pre", 0)], *ends])[:, 0, at]
-    length = states[-1].norm(dim=-1)
-    right = lines.labels[0, at].unsqueeze(-1)
+    predicting = inspected.predicting
+    ends = [
+        cache[name_of("resid_post", recurrence * layers - 1)]
+        for recurrence in range(1, recurrences + 1)
+    ]
+    states = torch.stack([cache[name_of("resid_pre", 0)], *ends])[:, 0, predicting]
+    norm = states[-1].norm(dim=-1)
+    right = lines.labels[0, predicting].unsqueeze(-1)
     probability = torch.stack(
         [
-            model.unembed(end.transpose(0, 1))[0, at].softmax(dim=-1).cpu().gather(-1, right).mean()
+            model.unembed(end.transpose(0, 1))[0, predicting]
+            .softmax(dim=-1)
+            .cpu()
+            .gather(-1, right)
+            .mean()
             for end in ends
         ]
     )
-    distance = ((states[1:] - states[-1]).norm(dim=-1) / length).mean(dim=-1)
-    step = ((states[1:] - states[:-1]).norm(dim=-1) / length).mean(dim=-1)
-    return Recurrences(
+    distance = ((states[1:] - states[-1]).norm(dim=-1) / norm).mean(dim=-1)
+    step = ((states[1:] - states[:-1]).norm(dim=-1) / norm).mean(dim=-1)
+    return Convergence(
         trained=trained,
         distance=array(distance, "recurrence"),
         step=array(step, "recurrence"),

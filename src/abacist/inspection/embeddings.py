@@ -1,8 +1,7 @@
-"""The shape of the embeddings: digits and learned places in three dimensions, and as waves.
+"""The geometry of the embeddings: principal components and Fourier spectrum.
 
-Principal components show which way the vectors lie. The spectrum asks how much of their variation
-over the digits 0 … 9 is a wave of k periods: models that learnt modular addition keep a few waves
-(Nanda et al., arXiv 2301.05217 §4).
+The spectrum is the share of the variance over the digits 0 … 9 that is a wave of k periods. Models
+that have learned modular addition keep only a few waves (Nanda et al., arXiv 2301.05217 §4).
 """
 
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ from abacist.vocabulary import DIGITS
 
 _DIMENSIONS = 3
 _MOST_PLACES = 40
-"""So many rows of a table of learned positions are looked at."""
+"""Maximum number of rows of a table of learned positions that is analysed."""
 _TOKENS = "tokens"
 
 
@@ -28,55 +27,56 @@ class Table(Finding):
     """One table of embeddings."""
 
     name: str
-    """`digits`, or the coordinate of learned positions."""
+    """`digits`, or `learned` and the coordinate of the positions."""
     labels: list[str]
+    """Name of each row."""
     points: Array
-    """(row, component): the rows in their principal components, their mean at 0."""
+    """(row, component): coordinates of the centred rows along their principal components."""
     explained: Array
-    """(component,): share of the variance, 0…1."""
+    """(component,): share of the variance along each component, 0…1."""
     spectrum: Array
     """(frequency,): share of the variance that is a wave of 1, 2, … periods over all rows, 0…1."""
 
 
 @dataclass(frozen=True)
 class Embeddings(Finding):
-    """The digits, and learned positions where there are any."""
+    """The tables of the digits and of learned positions, if the model has any."""
 
     tables: list[Table]
 
 
 @dataclass(frozen=True)
 class TableOverTime(Finding):
-    """One table at every step that was kept."""
+    """One table of embeddings at every recorded training step."""
 
     name: str
     labels: list[str]
     steps: list[int]
     points: Array
-    """(step, row, component): in the principal components of the last step."""
+    """(step, row, component): coordinates along the principal components of the last step."""
     spectrum: Array
-    """(step, frequency)"""
+    """(step, frequency): share of the variance, as in `Table.spectrum`."""
 
 
 @dataclass(frozen=True)
 class Evolution(Finding):
-    """How the tables came about."""
+    """The tables during training."""
 
     tables: list[TableOverTime]
 
 
 def embeddings(inspected: InspectedProblem) -> Embeddings:
-    """The tables as they are."""
+    """Analyse the tables of the model."""
     model = inspected.trained_model.model
     tables = {_TOKENS: model.embedding.weight.detach().cpu()}
     for number, encoding in enumerate(model.positions):
         if isinstance(encoding, LearnedEncoding):
             tables[f"positions.{number}"] = encoding.rows.weight.detach().cpu()
-    found = []
+    analysed = []
     for key, table in tables.items():
-        name, labels, rows = _chosen(inspected, key, table)
+        name, labels, rows = _named_rows(inspected, key, table)
         axes, explained = principal_axes(rows)
-        found.append(
+        analysed.append(
             Table(
                 name,
                 labels,
@@ -85,31 +85,31 @@ def embeddings(inspected: InspectedProblem) -> Embeddings:
                 spectrum=array(spectrum(rows), "frequency"),
             )
         )
-    return Embeddings(found)
+    return Embeddings(analysed)
 
 
 def no_history(inspected: InspectedProblem) -> str | None:
-    """Why there is nothing to be seen over time."""
+    """Return why there is no history of the embeddings; None if there is one."""
     if not inspected.history:
         return (
-            "no copies of the embeddings were kept while this run was trained. "
+            "this run recorded no embeddings during training. "
             "Try --lens embeddings, or train with --training.record_embeddings_every 100."
         )
     return None
 
 
 def evolution(inspected: InspectedProblem) -> Evolution:
-    """The tables at every step of which a copy was kept, seen along the axes of the last one."""
+    """Analyse the tables at every recorded step, along the principal axes of the last step."""
     history: Mapping[int, Mapping[str, Tensor]] = inspected.history
     steps = list(history)
-    found = []
+    tables = []
     for key in history[steps[-1]]:
-        name, labels, last = _chosen(inspected, key, history[steps[-1]][key])
+        name, labels, last = _named_rows(inspected, key, history[steps[-1]][key])
         axes, _ = principal_axes(last)
-        copies = [_chosen(inspected, key, history[step][key])[2] for step in steps]
+        copies = [_named_rows(inspected, key, history[step][key])[2] for step in steps]
         points = torch.stack([(rows - rows.mean(dim=0)) @ axes for rows in copies])
         waves = torch.stack([spectrum(rows) for rows in copies])
-        found.append(
+        tables.append(
             TableOverTime(
                 name,
                 labels,
@@ -118,36 +118,38 @@ def evolution(inspected: InspectedProblem) -> Evolution:
                 spectrum=array(waves, "step", "frequency"),
             )
         )
-    return Evolution(found)
+    return Evolution(tables)
 
 
-def principal_axes(rows_ND: Tensor) -> tuple[Tensor, Tensor]:
-    """Axes (D, C) of the largest variance of rows, and the share of it along each, (C,).
+def principal_axes(rows_VD: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the principal axes of rows, (D, 3), and the share of the variance along each, (3,).
 
-    An axis points to where its largest number is positive, so that it is the same every time.
+    The sign of an axis makes its largest entry positive, so that the result is reproducible.
     """
-    centred = rows_ND - rows_ND.mean(dim=0)
-    _, sizes, axes_CD = torch.linalg.svd(centred, full_matrices=False)
-    largest = axes_CD.gather(1, axes_CD.abs().argmax(dim=1, keepdim=True))
-    axes = (axes_CD * largest.sign()).t()[:, :_DIMENSIONS]
+    centred = rows_VD - rows_VD.mean(dim=0)
+    _, sizes, axes = torch.linalg.svd(centred, full_matrices=False)
+    largest = axes.gather(1, axes.abs().argmax(dim=1, keepdim=True))
+    axes = (axes * largest.sign()).t()[:, :_DIMENSIONS]
     variance = sizes**2
     return axes, (variance / variance.sum().clamp(min=1e-30))[:_DIMENSIONS]
 
 
-def spectrum(rows_ND: Tensor) -> Tensor:
-    """Share of the rows' variance that is a wave of k periods, k = 1 … N // 2."""
-    centred = rows_ND - rows_ND.mean(dim=0)
+def spectrum(rows_VD: Tensor) -> Tensor:
+    """Return the share of the rows' variance that is a wave of k periods, for k = 1 … V // 2."""
+    centred = rows_VD - rows_VD.mean(dim=0)
     power = torch.fft.rfft(centred, dim=0).abs().square().sum(dim=1)[1:]
-    # All waves but the fastest of an even number have a mirror image among those left out.
+    # rfft leaves out the negative frequencies, which double all waves but the fastest of an even V.
     doubled = torch.full_like(power, 2.0)
-    if len(rows_ND) % 2 == 0:
+    if len(rows_VD) % 2 == 0:
         doubled[-1] = 1.0
     share: Tensor = power * doubled / (power * doubled).sum().clamp(min=1e-30)
     return share
 
 
-def _chosen(inspected: InspectedProblem, key: str, table: Tensor) -> tuple[str, list[str], Tensor]:
-    """The rows worth looking at, float64: the ten digits, or the first positions behind row 0."""
+def _named_rows(
+    inspected: InspectedProblem, key: str, table: Tensor
+) -> tuple[str, list[str], Tensor]:
+    """Return the name, the labels and the float64 rows to analyse: the digits, or the first positions."""
     if key == _TOKENS:
         return "digits", list(DIGITS), table[: len(DIGITS)].double()
     learned = [s for s in inspected.trained_model.model.schemes if s.encoding in ABSOLUTE]

@@ -1,4 +1,4 @@
-"""What lenses return: plain numbers and arrays, each array with the names of its axes."""
+"""The results of lenses: plain numbers, and arrays with named axes."""
 
 from dataclasses import dataclass, fields
 from typing import Any
@@ -11,7 +11,7 @@ from abacist.intervals import Proportion
 
 @dataclass(frozen=True)
 class Array:
-    """Numbers with a name for every axis."""
+    """An array with a name for every axis."""
 
     values: np.ndarray[Any, Any]
     axes: tuple[str, ...]
@@ -21,21 +21,21 @@ class Array:
             raise ValueError(f"{self.values.ndim} axes cannot be named {self.axes}")
 
     def to_json(self) -> dict[str, object]:
-        """`{"axes": ["token", "rank"], "values": [[…], …]}`"""
+        """Return `{"axes": ["token", "rank"], "values": [[…], …]}`."""
         return {"axes": list(self.axes), "values": self.values.tolist()}
 
 
 def array(values: Tensor, *axes: str) -> Array:
-    """A tensor's numbers with names for its axes."""
+    """Convert a tensor to an `Array` of float64 with these axis names."""
     return Array(values.detach().cpu().double().numpy(), axes)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one lens saw; every lens has its own kind with its own fields."""
+    """The result of one lens. Every lens has its own subclass with its own fields."""
 
     def to_json(self) -> dict[str, Any]:
-        """The fields by name; arrays with their axes, proportions with n and interval."""
+        """Return the fields by name: arrays with their axes, proportions with n and interval."""
         return {field.name: _as_json(getattr(self, field.name)) for field in fields(self)}
 
 

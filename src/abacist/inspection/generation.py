@@ -1,10 +1,10 @@
-"""What a model writes on its own, with parts switched off where wanted, and what led to each token.
+"""Generation of one answer, optionally with hooks, and the activations at every generated token.
 
-The lenses read the line with the right answer, as in training. Here the model reads what it has
-written itself, as when it solves, so that a mistake leads to the next one.
+Lenses read the line with the right answer, as in training. Here the model reads the tokens that it
+has generated itself, so one mistake can cause the next.
 
->>> written = write(trained_model, problem)
->>> seen = trace(trained_model, written)          # logits and activations at the tokens that were written
+>>> generated = generate_answer(trained_model, problem)
+>>> trace = trace_generation(trained_model, generated)  # logits and activations at these tokens
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from torch import Tensor
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.inspection.ablation import HooksFor
 from abacist.inspection.cache import ActivationCache, Hook, run_with_cache
-from abacist.inspection.inspected_lines import Lines
+from abacist.inspection.inspected_lines import InspectedLines
 from abacist.models.decoding import generate
 from abacist.models.teacher_forcing import IGNORED, coordinates_of
 from abacist.scoring.trained_model import TrainedModel
@@ -24,52 +24,52 @@ from abacist.tasks.problems import Problems
 
 
 @dataclass(frozen=True)
-class Written:
-    """One line, with A tokens that the model wrote."""
+class GeneratedAnswer:
+    """One line, of which the model has generated A tokens."""
 
     whole: AnnotatedTokens
-    """The line, (1, T); of an encoder, which writes none of it, the prompt."""
-    lines: Lines
-    """What the model read: of a decoder all but the last token that it wrote."""
-    at: Tensor
-    """int64 (A,): numbers of the tokens of the line from which each token was read off."""
+    """The whole line of a decoder, or the prompt of an encoder, (1, T)."""
+    lines: InspectedLines
+    """The input of the model: for a decoder, the line without its last token."""
+    predicting: Tensor
+    """int64 (A,): indices of the tokens from which each generated token was read."""
     ids: Tensor
-    """int64 (A,): the tokens written, up to the end token."""
+    """int64 (A,): the generated tokens, up to the end token."""
     answer: str | None
-    """As a person writes it; None where the model wrote something that is no answer."""
+    """The answer in the usual notation; None if the generated tokens are no answer."""
 
 
 @dataclass(frozen=True)
-class Trace:
-    """What happened while a line was written."""
+class GenerationTrace:
+    """Logits and activations of a generated line."""
 
     logits: Tensor
-    """(A, V): at each token written, on the CPU."""
+    """(A, V): logits from which each generated token was read, on the CPU."""
     cache: ActivationCache
-    """Everything that was asked for, of the whole line."""
+    """The activations that were kept, over the whole line."""
 
 
-def write(
+def generate_answer(
     trained_model: TrainedModel,
     problem: Problems,
     hooks_for: HooksFor | None = None,
     on_step: Callable[[int], None] = lambda written: None,
-) -> Written:
-    """Let the model write the answer of one problem; `on_step` is told how many tokens it has written.
+) -> GeneratedAnswer:
+    """Generate the answer of one problem and call `on_step` with the number of tokens after each token.
 
-    Without hooks a decoder keeps its keys and values, which is fast at any length. With hooks the
-    whole line is run again for every token, on the path that has hooks: for short lines.
+    Without hooks a decoder caches keys and values, which is fast at any length. With hooks the whole
+    line is run again for every token, on the path that has hooks, which suits short lines.
     """
     if not trained_model.model.is_causal:
-        return _at_once(trained_model, problem, hooks_for)
+        return _generate_in_parallel(trained_model, problem, hooks_for)
     prompt = trained_model.format.prompt(problem)
     ids, ended = (
-        _by_cache(trained_model, problem, prompt, on_step)
+        _generate_with_key_cache(trained_model, problem, prompt, on_step)
         if hooks_for is None
-        else _by_whole_lines(trained_model, problem, prompt, hooks_for, on_step)
+        else _generate_with_hooks(trained_model, problem, prompt, hooks_for, on_step)
     )
     first, whole = prompt.ids.shape[1], trained_model.format.annotate(ids)
-    return Written(
+    return GeneratedAnswer(
         whole,
         _own_lines(whole[:, :-1], first),
         torch.arange(first - 1, ids.shape[1] - 1),
@@ -78,14 +78,14 @@ def write(
     )
 
 
-def trace(
+def trace_generation(
     trained_model: TrainedModel,
-    written: Written,
+    generated: GeneratedAnswer,
     hooks_for: HooksFor | None = None,
     keep: Callable[[str], bool] = lambda name: True,
-) -> Trace:
-    """Run a written line once more with everything kept that `keep` wants: for short lines."""
-    lines = written.lines
+) -> GenerationTrace:
+    """Run a generated line once more and keep the activations selected by `keep`, for short lines."""
+    lines = generated.lines
     logits, cache = run_with_cache(
         trained_model.model,
         lines.tokens.ids,
@@ -93,44 +93,44 @@ def trace(
         {} if hooks_for is None else hooks_for(lines),
         keep=keep,
     )
-    return Trace(logits[0].cpu()[written.at], cache)
+    return GenerationTrace(logits[0].cpu()[generated.predicting], cache)
 
 
 @torch.no_grad()
-def logits_of(trained_model: TrainedModel, written: Written) -> Tensor:
-    """(A, V): the logits alone, on the CPU, by the fast path, for lines of any length."""
-    here = written.lines.tokens.to(trained_model.model.device)
-    first = int(written.at[0])
-    logits: Tensor = trained_model.model(here.ids, coordinates_of(here), first)
-    return logits[0].cpu()[written.at - first]
+def generated_logits(trained_model: TrainedModel, generated: GeneratedAnswer) -> Tensor:
+    """Return the logits (A, V) of the generated tokens on the CPU, by the fast path for any length."""
+    tokens = generated.lines.tokens.to(trained_model.model.device)
+    first = int(generated.predicting[0])
+    logits: Tensor = trained_model.model(tokens.ids, coordinates_of(tokens), first)
+    return logits[0].cpu()[generated.predicting - first]
 
 
-def all_of(switches: Sequence[HooksFor]) -> HooksFor:
-    """The hooks of several switches at once, also where they turn the same activation."""
+def combine_hooks(parts: Sequence[HooksFor]) -> HooksFor:
+    """Return the hooks of all `parts`; hooks on the same activation are applied one after the other."""
 
-    def hooks_for(lines: Lines) -> dict[str, Hook]:
-        found: dict[str, Hook] = {}
-        for switch in switches:
-            for name, hook in switch(lines).items():
-                found[name] = _after(found[name], hook) if name in found else hook
-        return found
+    def hooks_for(lines: InspectedLines) -> dict[str, Hook]:
+        hooks: dict[str, Hook] = {}
+        for part in parts:
+            for name, hook in part(lines).items():
+                hooks[name] = _composed(hooks[name], hook) if name in hooks else hook
+        return hooks
 
     return hooks_for
 
 
-def _after(first: Hook, second: Hook) -> Hook:
+def _composed(first: Hook, second: Hook) -> Hook:
     return lambda activation: second(first(activation))
 
 
-def _by_cache(
+def _generate_with_key_cache(
     trained_model: TrainedModel,
     problem: Problems,
     prompt: AnnotatedTokens,
     on_step: Callable[[int], None],
 ) -> tuple[Tensor, bool]:
-    """The whole line, (1, T), and whether the model ended it."""
+    """Return the whole line, (1, T), and whether the model ended it."""
     format = trained_model.format
-    generated = generate(
+    generation = generate(
         trained_model.model,
         prompt.ids,
         prompt.lengths,
@@ -139,10 +139,10 @@ def _by_cache(
         coordinates_of=lambda ids: coordinates_of(format.annotate(ids.cpu())),
         on_step=on_step,
     )
-    return generated.ids.cpu(), bool(generated.ended[0])
+    return generation.ids.cpu(), bool(generation.ended[0])
 
 
-def _by_whole_lines(
+def _generate_with_hooks(
     trained_model: TrainedModel,
     problem: Problems,
     prompt: AnnotatedTokens,
@@ -163,30 +163,36 @@ def _by_whole_lines(
     return ids, format.end_id is None
 
 
-def _at_once(trained_model: TrainedModel, problem: Problems, hooks_for: HooksFor | None) -> Written:
-    """By an encoder, all tokens in one pass; what comes behind the end token is not looked at."""
+def _generate_in_parallel(
+    trained_model: TrainedModel, problem: Problems, hooks_for: HooksFor | None
+) -> GeneratedAnswer:
+    """Generate all tokens in one pass of an encoder, and ignore those after the end token."""
     prompt = trained_model.format.prompt(problem)
     labels = torch.where(prompt.target, 0, IGNORED).long()
-    at = prompt.target[0].nonzero().squeeze(1)
-    written = Written(
-        prompt, Lines(prompt, labels, prompt.place.long(), prompt.field), at, at, None
+    predicting = prompt.target[0].nonzero().squeeze(1)
+    generated = GeneratedAnswer(
+        prompt,
+        InspectedLines(prompt, labels, prompt.place.long(), prompt.field),
+        predicting,
+        predicting,
+        None,
     )
     logits = (
-        logits_of(trained_model, written)
+        generated_logits(trained_model, generated)
         if hooks_for is None
-        else trace(trained_model, written, hooks_for, keep=lambda name: False).logits
+        else trace_generation(trained_model, generated, hooks_for, keep=lambda name: False).logits
     )
     ids, end_id = logits.argmax(dim=-1), trained_model.format.end_id
     assert end_id is not None
     is_end = ids == end_id
-    count = int(is_end.long().argmax()) + 1 if bool(is_end.any()) else len(ids)
+    length = int(is_end.long().argmax()) + 1 if bool(is_end.any()) else len(ids)
     answer = trained_model.format.read(ids.unsqueeze(0))[0]
-    return Written(prompt, written.lines, at[:count], ids[:count], answer)
+    return GeneratedAnswer(prompt, generated.lines, predicting[:length], ids[:length], answer)
 
 
-def _own_lines(tokens: AnnotatedTokens, first: int) -> Lines:
-    """A line as far as it is written; all tokens from the one before `first` on predict something."""
+def _own_lines(tokens: AnnotatedTokens, first: int) -> InspectedLines:
+    """Return an unfinished line, in which all tokens from index `first - 1` on predict something."""
     labels = torch.full(tokens.ids.shape, IGNORED)
-    # What is right there is not known here, and hooks ask only which tokens predict.
+    # Hooks only need to know which tokens predict, so any label will do.
     labels[:, first - 1 :] = 0
-    return Lines(tokens, labels, tokens.place.long(), tokens.field)
+    return InspectedLines(tokens, labels, tokens.place.long(), tokens.field)

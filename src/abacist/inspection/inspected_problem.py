@@ -1,4 +1,4 @@
-"""What lenses are pointed at: a trained model, one problem, perhaps a second one, a test sample."""
+"""The input of every lens: a trained model, one problem, a partner to patch with, and a test sample."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from functools import cached_property
 from torch import Tensor
 
 from abacist.errors import ProblemError
-from abacist.inspection.inspected_lines import LONGEST_LINE, Lines, write_lines
+from abacist.inspection.inspected_lines import LONGEST_LINE, InspectedLines, write_lines
 from abacist.scoring.exact_match import line_lengths
 from abacist.scoring.samples import as_in_training
 from abacist.scoring.trained_model import TrainedModel
@@ -16,57 +16,57 @@ from abacist.tasks.problems import Problems
 
 @dataclass(frozen=True)
 class InspectedProblem:
-    """A problem under the lens."""
+    """A problem that lenses inspect, together with the model that solves it."""
 
     trained_model: TrainedModel
     problem: Problems
-    """One."""
+    """A batch of one problem."""
     partner: Problems | None = None
-    """One to patch with; None makes one that differs in one carry."""
+    """A second problem to patch with; None generates one that differs in one carry."""
     history: Mapping[int, Mapping[str, Tensor]] = field(default_factory=dict)
-    """Copies of the embedding tables by training step; empty where none were kept."""
+    """Copies of the embedding tables by training step; empty if training recorded none."""
     num_problems: int = 200
-    """How many test problems averages, ablations and probes are made of."""
+    """Number of test problems for averages, ablations and probes."""
 
     @cached_property
-    def lines(self) -> Lines:
-        """The problem as the model reads it."""
+    def lines(self) -> InspectedLines:
+        """The problem with its right answer, as the model reads it."""
         return write_lines(self.trained_model, self.problem)
 
     @cached_property
     def sample(self) -> Problems:
-        """Distinct test problems, distributed as those in training; lines too long are left out.
+        """Distinct test problems, distributed as in training, without lines that are too long.
 
-        Raises `ProblemError` where none is left.
+        Raises `ProblemError` if all lines are too long.
         """
-        drawn = as_in_training(self.trained_model, self.num_problems, "look")
-        kept = drawn[line_lengths(self.trained_model.format, drawn) <= LONGEST_LINE]
-        if not len(kept):
+        problems = as_in_training(self.trained_model, self.num_problems, "look")
+        short = problems[line_lengths(self.trained_model.format, problems) <= LONGEST_LINE]
+        if not len(short):
             raise ProblemError(
-                f"no line of {len(drawn)} test problems has {LONGEST_LINE} tokens or fewer, so there "
-                "is nothing to take means of. Try --lens next-tokens,attention with a short problem."
+                f"all lines of {len(problems)} test problems have more than {LONGEST_LINE} tokens, so "
+                "there are no means. Try --lens next-tokens,attention with a short problem."
             )
-        return kept
+        return short
 
     @property
     def text(self) -> str:
-        """The problem as a person types it."""
+        """The problem in the usual notation."""
         return self.trained_model.task.expressions(self.problem)[0]
 
     @property
-    def written(self) -> list[str]:
-        """The tokens of the line."""
-        tokens = self.trained_model.format.vocabulary.tokens
-        return [tokens[token] for token in self.lines.tokens.ids[0].tolist()]
+    def tokens(self) -> list[str]:
+        """The tokens of the line, as texts."""
+        texts = self.trained_model.format.vocabulary.tokens
+        return [texts[token] for token in self.lines.tokens.ids[0].tolist()]
 
     @property
     def predicting(self) -> list[int]:
-        """Numbers of the tokens that predict something."""
-        columns: list[int] = self.lines.predicts[0].nonzero().squeeze(1).tolist()
-        return columns
+        """Indices of the tokens that predict something."""
+        indices: list[int] = self.lines.predicts[0].nonzero().squeeze(1).tolist()
+        return indices
 
     @property
-    def right(self) -> list[str]:
-        """What each of them has to predict."""
-        tokens = self.trained_model.format.vocabulary.tokens
-        return [tokens[label] for label in self.lines.labels[0, self.predicting].tolist()]
+    def right_tokens(self) -> list[str]:
+        """The right token for each of them, as text."""
+        texts = self.trained_model.format.vocabulary.tokens
+        return [texts[label] for label in self.lines.labels[0, self.predicting].tolist()]

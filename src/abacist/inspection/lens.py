@@ -1,4 +1,4 @@
-"""The lenses there are.
+"""The registry of lenses.
 
 >>> LENSES["next-tokens"].look(inspected).likeliest
 """
@@ -25,28 +25,32 @@ def _none(inspected: InspectedProblem) -> None:
 
 @dataclass(frozen=True)
 class Lens:
-    """One way to look inside."""
+    """One way to look inside a model."""
 
     summary: str
+    """What the lens shows, in one line."""
     look: Callable[[InspectedProblem], Finding]
+    """Compute the result of the lens."""
     obstacle: Callable[[InspectedProblem], str | None] = _none
-    """Why it has no use for a inspected, with what to type instead; None where it has."""
+    """Return why the lens does not apply, and what to type instead; None if it applies."""
 
 
 LENSES: dict[str, Lens] = {
     "next-tokens": Lens("the likeliest tokens at every position, with probabilities", next_tokens),
-    "attention": Lens("which tokens every head looks at, over the written line", attention),
+    "attention": Lens("which tokens every head looks at, for every token of the line", attention),
     "place-attention": Lens("mean attention by field and by difference of place", place_attention),
-    "logit-lens": Lens("what would be answered after each layer and recurrence", logit_lens),
-    "recurrences": Lens(
-        "how near a looped model comes to its fixed point",
-        convergence.recurrences,
+    "logit-lens": Lens("what the model would answer after each layer and recurrence", logit_lens),
+    "convergence": Lens(
+        "how close a looped model comes to its fixed point",
+        convergence.convergence,
         convergence.obstacle,
     ),
-    "attribution": Lens("what each part adds to the right digit's lead", attribution),
+    "attribution": Lens(
+        "what each component contributes to the lead of the right digit", attribution
+    ),
     "ablation": Lens("exact match without each head and each MLP", ablation),
     "patching": Lens(
-        "which activations carry a carry, from a problem that differs in one",
+        "which activations transport a carry, by exchange with a second problem",
         patching.patching,
         patching.obstacle,
     ),
@@ -59,7 +63,7 @@ LENSES: dict[str, Lens] = {
         "digits and learned places in principal components and waves", embeddings.embeddings
     ),
     "evolution": Lens(
-        "the same at every step that a copy was kept of",
+        "the embeddings at every recorded training step",
         embeddings.evolution,
         embeddings.no_history,
     ),
@@ -67,10 +71,10 @@ LENSES: dict[str, Lens] = {
 }
 
 
-def chosen(names: list[str], inspected: InspectedProblem) -> dict[str, Lens]:
-    """The lenses of these names; `all` is every one that has a use for the inspected.
+def select_lenses(names: list[str], inspected: InspectedProblem) -> dict[str, Lens]:
+    """Return the lenses of these names; `all` selects every lens that applies to the problem.
 
-    Raises `ConfigurationError` for a name there is not, or a lens without use, saying why.
+    Raises `ConfigurationError` for an unknown name, and for a lens that does not apply.
     """
     if names == ["all"]:
         return {name: lens for name, lens in LENSES.items() if lens.obstacle(inspected) is None}

@@ -1,13 +1,14 @@
-"""What the model would answer if it stopped early: every stage's residual, read by the head.
+"""The logit lens: what the model would answer if it stopped after an earlier layer.
 
-The logit lens (nostalgebraist 2020): the final norm and the head are applied to the residual
-before the first layer, between attention and MLP, and behind every layer and recurrence.
+The final norm and the unembedding are applied to the residual before the first layer, between
+attention and MLP, and after every layer and recurrence (nostalgebraist 2020).
 """
 
 from dataclasses import dataclass
 
 import torch
 
+from abacist.inspection.ablation import component_label
 from abacist.inspection.cache import ActivationCache, name_of, run_with_cache
 from abacist.inspection.finding import Array, Finding, array
 from abacist.inspection.inspected_problem import InspectedProblem
@@ -15,34 +16,34 @@ from abacist.inspection.inspected_problem import InspectedProblem
 
 @dataclass(frozen=True)
 class LogitLens(Finding):
-    """At the tokens that predict, after every stage."""
+    """Predictions at the tokens that predict, after every stage."""
 
     right: list[str]
     stages: list[str]
-    """`embedded`, then attention and MLP of each layer passed through."""
+    """Names of the stages: `embedding`, then attention and MLP at each depth."""
     likeliest: list[list[str]]
-    """By stage and predicting token."""
+    """The likeliest token, by stage and predicting token."""
     probability: Array
-    """(stage, predicting): of the right token."""
+    """(stage, predicting): probability of the right token."""
 
 
 @torch.no_grad()
 def logit_lens(inspected: InspectedProblem) -> LogitLens:
-    """The right token's probability after every stage."""
+    """Return the probability of the right token after every stage."""
     model, lines = inspected.trained_model.model, inspected.lines
     _, cache = run_with_cache(model, lines.tokens.ids, lines.coordinates)
     names = stages(cache)
-    at = inspected.predicting
-    right = lines.labels[0, at].unsqueeze(-1)
+    predicting = inspected.predicting
+    right = lines.labels[0, predicting].unsqueeze(-1)
     vocabulary = inspected.trained_model.format.vocabulary.tokens
     likeliest, probabilities = [], []
     for name in names.values():
         resid_TBD = cache[name].transpose(0, 1)
-        probability = model.unembed(resid_TBD)[0, at].softmax(dim=-1).cpu()
+        probability = model.unembed(resid_TBD)[0, predicting].softmax(dim=-1).cpu()
         likeliest.append([vocabulary[token] for token in probability.argmax(dim=-1).tolist()])
         probabilities.append(probability.gather(-1, right).squeeze(-1))
     return LogitLens(
-        right=inspected.right,
+        right=inspected.right_tokens,
         stages=list(names),
         likeliest=likeliest,
         probability=array(torch.stack(probabilities), "stage", "predicting"),
@@ -50,9 +51,9 @@ def logit_lens(inspected: InspectedProblem) -> LogitLens:
 
 
 def stages(cache: ActivationCache) -> dict[str, str]:
-    """Where the residual can be read, by what a person calls it."""
-    found = {"embedded": name_of("resid_pre", 0)}
+    """Return the name of the residual's activation by stage; stages are numbered as components are."""
+    activations = {"embedding": name_of("resid_pre", 0)}
     for depth in range(cache.depth):
-        found[f"{depth} attention"] = name_of("resid_mid", depth)
-        found[f"{depth} MLP"] = name_of("resid_post", depth)
-    return found
+        for part, short in (("attention", "resid_mid"), ("MLP", "resid_post")):
+            activations[component_label(part, depth, cache.depth)] = name_of(short, depth)
+    return activations

@@ -11,31 +11,31 @@ _LIKELIEST = 3
 
 @dataclass(frozen=True)
 class NextTokens(Finding):
-    """On the line with the right answer, so the first wrong one is where the model goes wrong."""
+    """Likeliest tokens on the line with the right answer, as in training."""
 
     tokens: list[str]
-    """What is written."""
+    """The tokens of the line."""
     predicting: list[int]
-    """Numbers of the tokens from which an answer token is read off."""
+    """Indices of the tokens from which an answer token is read."""
     right: list[str]
-    """What should be read off from each of these."""
+    """The right answer token for each of them."""
     likeliest: list[list[str]]
-    """Of every token, the likeliest first."""
+    """The likeliest next tokens of every token, likeliest first."""
     probability: Array
-    """(token, rank)"""
+    """(token, rank): probabilities of these tokens."""
 
 
 def next_tokens(inspected: InspectedProblem, count: int = _LIKELIEST) -> NextTokens:
-    """The `count` likeliest tokens at every position."""
+    """Return the `count` likeliest next tokens at every position."""
     model, lines = inspected.trained_model.model, inspected.lines
     logits, _ = run_with_cache(model, lines.tokens.ids, lines.coordinates, keep=lambda name: False)
     count = min(count, logits.shape[-1])
     top = logits[0].softmax(dim=-1).topk(count, dim=-1)
     names = inspected.trained_model.format.vocabulary.tokens
     return NextTokens(
-        tokens=inspected.written,
+        tokens=inspected.tokens,
         predicting=inspected.predicting,
-        right=inspected.right,
+        right=inspected.right_tokens,
         likeliest=[[names[token] for token in row] for row in top.indices.tolist()],
         probability=array(top.values, "token", "rank"),
     )

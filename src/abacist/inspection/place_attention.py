@@ -1,7 +1,7 @@
-"""Attention by difference of place: does a head fetch its own column, the next one, or another?
+"""Attention by difference of place: whether a head reads its own column, the next one, or another.
 
-The average over all tokens of a test sample that predict. The token that predicts the digit of
-place p stands at place p - 1 itself in a reversed format, so `+1` are the digits to be added next.
+The weights are averages over all tokens of a test sample that predict. In a reversed format the token
+that predicts the digit of place p has place p - 1, so `+1` are the digits to be added next.
 """
 
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from torch import Tensor
 from abacist.formats.annotated import EVERYWHERE, Field
 from abacist.inspection.cache import run_with_cache
 from abacist.inspection.finding import Array, Finding, array
-from abacist.inspection.inspected_lines import Lines, batches
+from abacist.inspection.inspected_lines import InspectedLines, batches
 from abacist.inspection.inspected_problem import InspectedProblem
 
 WIDEST = 4
-"""Differences are told apart up to this many columns; what is farther counts as that far."""
+"""Largest difference of place, in columns, with a bin of its own; larger ones share a bin."""
 
 DIFFERENCES = (
     f"≤-{WIDEST}",
@@ -25,7 +25,7 @@ DIFFERENCES = (
     "every column",
     "no column",
 )
-"""Place of the key minus place of the query, and two more kinds of pairs."""
+"""Names of the bins: place of the key minus place of the query, and two bins for other tokens."""
 
 _FIELD_NAMES = {
     Field.START: "start",
@@ -40,21 +40,23 @@ _FIELD_NAMES = {
 
 @dataclass(frozen=True)
 class PlaceAttention(Finding):
-    """Over fields and differences, the attention of a head sums to 1."""
+    """Mean attention of each head by field and difference of place; each head's weights sum to 1."""
 
     fields: list[str]
-    """What the keys are: `operand 1`, `answer` …"""
+    """Fields of the keys: `operand 1`, `answer` …"""
     differences: list[str]
+    """Bins of differences of place, as in `DIFFERENCES`."""
     weight: Array
     """(depth, head, field, difference): mean attention."""
     num_problems: int
+    """Number of test problems in the mean."""
     num_tokens: int
-    """How many predicting tokens the mean is over."""
+    """Number of tokens that predict in the mean."""
 
 
 @torch.no_grad()
 def place_attention(inspected: InspectedProblem) -> PlaceAttention:
-    """Mean attention of every head by field and by difference of place."""
+    """Return the mean attention of every head by field and by difference of place."""
     trained_model = inspected.trained_model
     num_fields = int(Field.OPERAND) + inspected.sample.num_operands
     total, count = torch.zeros(()), 0
@@ -68,15 +70,15 @@ def place_attention(inspected: InspectedProblem) -> PlaceAttention:
         predicts = lines.predicts
         difference = difference_numbers(lines)
         kind = lines.tokens.field.long().unsqueeze(1) * len(DIFFERENCES) + difference
-        chosen = kind[predicts]
-        summed = []
+        kind_AT = kind[predicts]
+        sums = []
         for pattern in cache.stack("pattern").cpu().double():
-            # (B, H, T, T) to (predicting tokens, H, T)
+            # (B, H, T, T) to (A, H, T)
             rows = pattern.transpose(1, 2)[predicts]
             bins = rows.new_zeros(*rows.shape[:2], num_fields * len(DIFFERENCES))
-            at = chosen.unsqueeze(1).expand_as(rows)
-            summed.append(bins.scatter_add_(2, at, rows).sum(dim=0))
-        total = total + torch.stack(summed)
+            index = kind_AT.unsqueeze(1).expand_as(rows)
+            sums.append(bins.scatter_add_(2, index, rows).sum(dim=0))
+        total = total + torch.stack(sums)
         count += int(predicts.sum())
     weight = (total / count).view(*total.shape[:2], num_fields, len(DIFFERENCES))
     names = [
@@ -95,8 +97,8 @@ def place_attention(inspected: InspectedProblem) -> PlaceAttention:
     )
 
 
-def difference_numbers(lines: Lines) -> Tensor:
-    """int64 (B, T, T): for every query and key, which of `DIFFERENCES`."""
+def difference_numbers(lines: InspectedLines) -> Tensor:
+    """Return the index into `DIFFERENCES` for every query and key, int64 (B, T, T)."""
     place = lines.tokens.place.long()
     query, key = place.unsqueeze(2), place.unsqueeze(1)
     number = (key - query).clamp(-WIDEST, WIDEST) + WIDEST

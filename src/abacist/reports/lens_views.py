@@ -163,7 +163,7 @@ def _logit_lens(record: Record) -> list[View]:
     ]
 
 
-def _recurrences(record: Record) -> list[View]:
+def _convergence(record: Record) -> list[View]:
     distance, step = record["distance"]["values"], record["step"]["values"]
     numbers = range(1, len(distance) + 1)
     across = plots.linear_axis("recurrence", len(numbers), first=1)
@@ -378,7 +378,7 @@ _VIEWS: dict[str, Callable[[Record], list[View]]] = {
     "attention": _attention,
     "place-attention": _place_attention,
     "logit-lens": _logit_lens,
-    "recurrences": _recurrences,
+    "convergence": _convergence,
     "attribution": _attribution,
     "ablation": _ablation,
     "patching": _patching,
