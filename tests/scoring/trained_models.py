@@ -16,13 +16,14 @@ def random_model(
 ) -> TrainedModel:
     """Return a model with random weights, which gets nearly every problem wrong."""
     task = task or ArithmeticConfig(max_digits=3)
-    written = FORMATS[format] if isinstance(format, str) else format.build(task)
+    format_config = FORMATS[format] if isinstance(format, str) else format
+    built_format = format_config.build(task)
     torch.manual_seed(0)
     config = ModelConfig(width=8, num_heads=2, mlp_width=8, positions=POSITIONS[positions], **model)
     return TrainedModel(
-        Transformer(config, len(written.vocabulary)).eval(),
+        Transformer(config, len(built_format.vocabulary)).eval(),
         task.build(),
-        written,
+        built_format,
         SplitConfig(),
         ScoringConfig(num_problems=10, **(scoring or {})),
         seed=0,
