@@ -294,6 +294,7 @@ def test_every_suite_has_its_row():
     for option in re.findall(r"--([a-z][a-z-]+)", text):
         assert option.replace("-", "_") in options or option in (
             "suite",
+            "stored",
             "help",
             "out",
             "threads",
