@@ -111,7 +111,7 @@ def test_a_phone_is_wide_enough(visit):
     page = visit.page
     visit.ask("999999+1")
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
-    page.locator("#shown .written").first.hook()
+    page.locator("#shown .written").first.tap()
     assert "Wrote 0" in page.locator("#shown .looked").inner_text()
     assert visit.accessibility() == []
 
