@@ -179,10 +179,16 @@ class BoundedModel:
         difference = logits.value.gather(1, right) - logits.value
         own = logits.own.gather(1, right) + logits.own + 4 * FLOAT64.unit * difference.abs()
         real = difference - own * _SLACK
-        loss = (logits.error.gather(1, right) + logits.error) * _SLACK
-        by_jacobian = self._loss_by_jacobian(resid, target)
-        if by_jacobian is not None:
-            loss = torch.minimum(loss, by_jacobian.nan_to_num(nan=torch.inf))
+        loss = ((logits.error.gather(1, right) + logits.error) * _SLACK).nan_to_num(nan=torch.inf)
+        for tight in (False, True):
+            # Wherever the cheaper bound is enough, the other is not needed.
+            left = (real - loss).scatter(1, right, torch.inf).amin(dim=1)
+            unsure = (~(left > 0)).nonzero().squeeze(1) if tight else torch.arange(len(target))
+            if len(unsure):
+                by_jacobian = self._loss_by_jacobian(resid[unsure], target[unsure], tight)
+                if by_jacobian is not None:
+                    by_jacobian = by_jacobian.nan_to_num(nan=torch.inf)
+                    loss[unsure] = torch.minimum(loss[unsure], by_jacobian)
         margins = (
             bound.scatter(1, right, torch.inf).amin(dim=1)
             for bound in (difference, real, real - loss)
@@ -259,8 +265,25 @@ class BoundedModel:
         score = Enclosure(score.value * heads[1] ** -0.5, score.own * scale, score.error * scale)
         score = self._add(score, bias, roundings=1 + len(attention.relative))
         weights = self._softmax(score, visible_QM)
-        mixed = self._product(weights, value, "nqth,nthk->nqhk", num_keys)
+        mixed = self._mix(weights, value)
         return self._linear(mixed.reshaped(n, -1, heads[0] * heads[1]), attention.output)
+
+    def _mix(self, weights: Enclosure, value: Enclosure) -> Enclosure:
+        """Enclose the sums of values (n, T, H, K) with attention weights (n, Q, T, H).
+
+        Weights sum to 1 up to the rounding of their sum, so their errors count only as far as the
+        values differ from the mixture: Σ p̂v̂ - Σ pv = Σ p̂(v̂ - v) + Σ (p̂ - p)(v - z) + z Σ (p̂ - p).
+        """
+        terms = value.value.shape[1]
+        mixed = self._product(weights, value, "nqth,nthk->nqhk", terms)
+        apart = (value.value.unsqueeze(1) - mixed.value.unsqueeze(2)).abs()
+        apart = apart + value.own.unsqueeze(1) + mixed.own.unsqueeze(2)
+        error = torch.einsum("nqth,nqthk->nqhk", weights.error, apart)
+        error = error + torch.einsum("nqth,nthk->nqhk", weights.largest, value.error)
+        size = torch.einsum("nqth,nthk->nqhk", weights.largest, value.largest)
+        error = error + _sum_error(self.precision, terms) * (mixed.value.abs() + mixed.own)
+        error = error + self._product_error(terms, size)
+        return Enclosure(mixed.value, mixed.own, torch.minimum(mixed.error, error * _SLACK))
 
     def _score_bias(self, attention: Attention, pairs: Sequence[Tensor]) -> Enclosure:
         """Enclose what the position schemes add to scores, (Q, T, H)."""
@@ -422,23 +445,25 @@ class BoundedModel:
         value = score.value.masked_fill(hidden, -torch.inf).softmax(dim=2)
         terms = score.value.shape[2]
 
-        def relative_error(precision: Precision, of_scores: Tensor, size: Tensor) -> Tensor:
-            """Bound |p̂/p - 1|, where every exponential is right up to a factor e^±α: e^2α - 1."""
+        def bound(precision: Precision, of_scores: Tensor, size: Tensor) -> Tensor:
+            """Bound |p̂ - p| where every exponential is right up to a factor e^±α.
+
+            The odds p / (1 - p) change by a factor of at most e^2α, so p by p (1 - p) (e^2α - 1).
+            """
             # The distance of a score from the number subtracted is at most 2 · size.
             alpha = of_scores + precision.unit * 2 * size
             alpha = alpha.masked_fill(hidden, 0.0).amax(dim=2, keepdim=True)
-            # Exponentials, rescalings of running sums, the sum itself, and the division.
-            alpha = alpha + (terms * (2 * _ULPS + 2) + 2 * _ULPS + 4) * precision.unit
-            return torch.expm1(2 * alpha * _SLACK)
+            # Exponentials, and the rescalings of running sums.
+            alpha = alpha + (terms + 1) * (2 * _ULPS + 2) * precision.unit
+            odds = torch.expm1(2 * alpha * _SLACK) * value * (1 - value)
+            return odds + (value + odds) * _sum_error(precision, terms)
 
         def largest_size(sizes: Tensor) -> Tensor:
             return sizes.masked_fill(hidden, 0.0).amax(dim=2, keepdim=True)
 
-        own = value * relative_error(FLOAT64, score.own, largest_size(score.value.abs()))
-        own = own + FLOAT64.underflow
-        largest = (value + own) * _SLACK
-        error = largest * relative_error(self.precision, score.error, largest_size(score.largest))
-        error = error + 2 * terms * self.precision.underflow
+        own = bound(FLOAT64, score.own, largest_size(score.value.abs())) + FLOAT64.underflow
+        error = bound(self.precision, score.error + score.own, largest_size(score.largest))
+        error = error + own + 2 * terms * self.precision.underflow
         return Enclosure(
             value,
             (own * _SLACK).masked_fill(hidden, 0.0),
@@ -447,8 +472,13 @@ class BoundedModel:
 
     # The last MLP and the head, by their Jacobian ------------------------------------------
 
-    def _loss_by_jacobian(self, resid: Enclosure, target: Tensor) -> Tensor | None:
+    def _loss_by_jacobian(
+        self, resid: Enclosure, target: Tensor, tight: bool = False
+    ) -> Tensor | None:
         """Bound how much of right logit minus each logit an implementation can lose, (n, V).
+
+        With `tight`, the error of the hidden layer goes through the Jacobian as well, which takes
+        longer and helps where the MLP bends strongly.
 
         Returns None for models without a plain MLP and a normalised head, which `logits` covers.
 
@@ -480,6 +510,11 @@ class BoundedModel:
         rounding_h = self._product_error(mlp.up.in_features + 1, size_n @ up.abs().t())
         rounding_h = rounding_h + self._product_error(1, _size(mlp.up.bias))
         error_h = (change_n + rounding_n) @ up.abs().t() + rounding_h
+        if tight:
+            change_h = _weighted(first.before(up.expand(len(hidden), -1, -1)), error_m)
+            # The rounding of the Jacobian itself is far below 2⁻⁴⁰ of the sum of absolute values.
+            change_h = change_h + 2.0**-40 * (change_n @ up.abs().t())
+            error_h = change_h + rounding_n @ up.abs().t() + rounding_h
         slope, curvature = _slope(mlp.activation, hidden, error_h)
         # ReLU is off by at most its own change near its kink, GELU by half the curvature.
         implemented = Enclosure(hidden, torch.zeros_like(hidden), error_h)
@@ -583,6 +618,11 @@ class _NormAt:
         rest = torch.where(change < 0.99, rest, torch.inf)
         inner = self.centred.abs() * (second / 2 + rest) + shift * (along + second / 2 + rest)
         return torch.as_tensor(self.gain.abs() * self.root * inner * _SLACK)
+
+
+def _sum_error(precision: Precision, terms: int) -> float:
+    """Bound how far attention weights are from adding up to 1: by their sum and the division."""
+    return (terms + 4) * precision.unit * _SLACK
 
 
 def _weighted(rows: Tensor, error: Tensor) -> Tensor:
