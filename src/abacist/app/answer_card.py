@@ -203,7 +203,7 @@ def _controls(inside: Inside) -> Markup:
         element(
             "label",
             "If it stopped after ",
-            element("output", _stage(inside.stages[-1], len(inside.stages)), class_="stage"),
+            element("output", _stage(inside.stages[-1]), class_="stage"),
             element(
                 "input",
                 type="range",
@@ -212,7 +212,7 @@ def _controls(inside: Inside) -> Markup:
                 value=last,
                 class_="stages",
                 aria_label="Step through the layers",
-                aria_valuetext=_stage(inside.stages[-1], len(inside.stages)),
+                aria_valuetext=_stage(inside.stages[-1]),
             ),
         ),
         class_="controls",
@@ -237,7 +237,7 @@ def _for_script(result: Answer, inside: Inside) -> str:
         {
             "heads": inside.heads,
             "attention": inside.attention,
-            "stages": [_stage(name, len(inside.stages)) for name in inside.stages],
+            "stages": [_stage(name) for name in inside.stages],
             "likeliest": [[letter(token) for token in row] for row in inside.likeliest],
             "probability": inside.probability,
             "keys": [
@@ -258,12 +258,12 @@ def _probabilities_of(token: WrittenToken) -> list[str]:
     return [part for text, share in tokens.items() for part in (letter(text), percent(share))]
 
 
-def _stage(name: str, count: int) -> str:
-    """The name of a stage for people: `0 attention` is `attention` if there is one layer."""
-    if name == "embedded":
+def _stage(name: str) -> str:
+    """The name of a stage for people: `MLP 1` is the MLP of layer 2."""
+    if name == "embedding":
         return "the embedding"
-    number, _, part = name.partition(" ")
-    return part if count == 3 else f"{part} of layer {int(number) + 1}"
+    part, _, number = name.partition(" ")
+    return f"{part} of layer {int(number) + 1}" if number else part
 
 
 def _place(place: int | None) -> str:
