@@ -19,7 +19,7 @@ from rich.progress import (
 )
 
 _PATIENCE_SECONDS = 2.0
-_SECONDS_TO_FIRST_LINE = 5.0
+_SECONDS_TO_FIRST_LINE = 10.0
 
 
 class Ticker:
