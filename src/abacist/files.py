@@ -23,7 +23,7 @@ def write_bytes(path: Path, content: bytes) -> None:
         RunError: the file cannot be written.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with _os_errors_as_run_errors(path), _removed_on_failure(temporary):
+    with os_errors_as_run_errors("write", path), _removed_on_failure(temporary):
         with open(temporary, "wb") as file:
             file.write(content)
             file.flush()
@@ -48,7 +48,7 @@ def write_directory(path: Path, contents: Mapping[str, bytes]) -> None:
         RunError: a file cannot be written.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with _os_errors_as_run_errors(path), _removed_on_failure(temporary):
+    with os_errors_as_run_errors("write", path), _removed_on_failure(temporary):
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         for name, content in contents.items():
@@ -62,8 +62,28 @@ def write_directory(path: Path, contents: Mapping[str, bytes]) -> None:
 
 def make_directory(path: Path) -> None:
     """Create `path` and its parents."""
-    with _os_errors_as_run_errors(path):
+    with os_errors_as_run_errors("write", path):
         path.mkdir(parents=True, exist_ok=True)
+
+
+def parse_json(text: bytes | str) -> Any:
+    """Return the value that JSON text describes.
+
+    Raises `ValueError`, with one line, if the text is not JSON, not UTF-8, or nested too deeply.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+@contextlib.contextmanager
+def os_errors_as_run_errors(verb: str, path: Path) -> Iterator[None]:
+    """Turn an `OSError` into a `RunError`, as in `cannot write PATH: No space left on device.`"""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"cannot {verb} {path}: {error.strerror or error}.") from error
 
 
 @contextlib.contextmanager
@@ -97,15 +117,6 @@ def remove_leftovers(directory: Path) -> None:
             shutil.rmtree(leftover, ignore_errors=True)
         else:
             leftover.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _os_errors_as_run_errors(path: Path) -> Iterator[None]:
-    """Turn an `OSError` into a `RunError` that names `path`."""
-    try:
-        yield
-    except OSError as error:
-        raise RunError(f"cannot write {path}: {error.strerror or error}.") from error
 
 
 @contextlib.contextmanager

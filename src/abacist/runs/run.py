@@ -165,8 +165,9 @@ def load(path: str | Path, device: str = "cpu") -> Run:
             f"{run_directory.path} has no checkpoint yet. "
             f"Type abacist train --resume --out {run_directory.path}."
         )
-    checkpoint.load_weights(checkpoints[-1], model)
-    progress = checkpoint.read_progress(checkpoints[-1])
+    newest = checkpoint.read(checkpoints[-1])
+    newest.load_weights(model)
+    progress = newest.progress
     if not progress.finished and progress.step < recipe.training.num_steps:
         warnings.warn(
             f"{run_directory.path} is trained for {progress.step} of "

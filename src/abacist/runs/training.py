@@ -31,7 +31,7 @@ from abacist.scoring.exact_match import exact_match
 from abacist.tasks.problems import Problems
 from abacist.tasks.task import Task
 from abacist.training import checkpoint
-from abacist.training.checkpoint import Progress
+from abacist.training.checkpoint import Checkpoint, Progress
 from abacist.training.loop import Observer, train
 from abacist.training.metrics import Metrics
 from abacist.training.optimizer import Optimizer
@@ -94,20 +94,18 @@ def start(
         }
         files.write_json(directory.run_json, record)
         files.remove_leftovers(path)
-        return _carry_out(
-            directory, recipe, seed, threads, Progress(0, 0.0), observer, torch_device
-        )
+        return _carry_out(directory, recipe, seed, threads, None, observer, torch_device)
 
 
 def resume(path: Path, observer: Observer | None = None, device: str | None = None) -> Run:
     """Resume a run from its newest sound checkpoint, by default on the device it was trained on.
 
     The number of threads is that of the start. On the same device the run ends with the same
-    weights, bit for bit, as if it had never stopped. A damaged checkpoint is reported as a warning
-    and the one before it is used.
+    weights, bit for bit, as if it had never stopped. A checkpoint that proves to be damaged is
+    reported as a warning and renamed, and the one before it is used.
 
     Raises:
-        RunError: there is no run in `path`, or another process is training it.
+        RunError: there is no run in `path`, another process is training it, or it cannot be read.
         CheckpointError: no checkpoint fits the model.
         TrainingDiverged: the loss is not finite.
     """
@@ -122,23 +120,27 @@ def resume(path: Path, observer: Observer | None = None, device: str | None = No
     with files.locked(path):
         files.remove_leftovers(directory.path)
         files.remove_leftovers(directory.checkpoints)
-        progress = _newest_sound_checkpoint(directory)
+        newest = _newest_sound_checkpoint(directory)
         return _carry_out(
-            directory, recipe, record["seed"], record["threads"], progress, observer, torch_device
+            directory, recipe, record["seed"], record["threads"], newest, observer, torch_device
         )
 
 
-def _newest_sound_checkpoint(directory: RunDirectory) -> Progress:
-    """Return the progress of the newest sound checkpoint; warn about damaged ones and delete them."""
+def _newest_sound_checkpoint(directory: RunDirectory) -> Checkpoint | None:
+    """Return the newest sound checkpoint; warn about damaged ones and set them aside.
+
+    A checkpoint that cannot be read now may be sound, so `RunError` is raised and it stays.
+    """
     for newest in reversed(checkpoint.all_in(directory.checkpoints)):
         try:
-            checkpoint.verify(newest)
+            return checkpoint.read(newest)
         except CheckpointError as error:
-            warnings.warn(f"{error} Going back to the checkpoint before it.", stacklevel=3)
-            shutil.rmtree(newest)
-            continue
-        return checkpoint.read_progress(newest)
-    return Progress(0, 0.0)
+            aside = checkpoint.set_aside(newest)
+            warnings.warn(
+                f"{error} It is now {aside.name}. Going back to the checkpoint before it.",
+                stacklevel=3,
+            )
+    return None
 
 
 def _carry_out(
@@ -146,7 +148,7 @@ def _carry_out(
     recipe: Recipe,
     seed: int,
     threads: int,
-    begin: Progress,
+    newest: Checkpoint | None,
     observer: Observer | None,
     device: torch.device,
 ) -> Run:
@@ -154,10 +156,10 @@ def _carry_out(
     torch.manual_seed(seed)
     model = build_model(recipe).to(device)
     optimizer = Optimizer(model, recipe.training)
-    if begin.step:
-        newest = checkpoint.all_in(directory.checkpoints)[-1]
-        checkpoint.load_weights(newest, model)
-        checkpoint.load_optimizer(newest, optimizer)
+    begin = Progress(0, 0.0) if newest is None else newest.progress
+    if newest is not None:
+        newest.load_weights(model)
+        newest.load_optimizer(optimizer)
     run = Run(directory, recipe, seed, model)
     if begin.step < recipe.training.num_steps:
         # They describe weights that are about to change.

@@ -5,12 +5,15 @@ checkpoints/step-001500/
   state.safetensors       state of the optimiser
   state.json              `Progress`: steps, seconds, and whether the training is finished
   manifest.json           SHA-256 checksums of the other files
+checkpoints/damaged-step-001500/    a checkpoint that proved to be damaged; it is kept and never used
 """
 
 import hashlib
 import json
+import math
 import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -20,9 +23,13 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from abacist import files
-from abacist.errors import CheckpointError
+from abacist.configuration import from_json
+from abacist.errors import CheckpointError, RunError
 from abacist.models.transformer import Transformer
 from abacist.training.optimizer import Optimizer
+
+_FILES = ("model.safetensors", "state.safetensors", "state.json")
+"""The files that the manifest of a checkpoint lists."""
 
 
 @dataclass(frozen=True)
@@ -59,67 +66,147 @@ def all_in(directory: Path) -> list[Path]:
     """Return the paths of all checkpoints under `directory`, oldest first."""
     if not directory.is_dir():
         return []
-    paths = [p for p in directory.iterdir() if re.fullmatch(r"step-\d{6,}", p.name)]
+    with files.os_errors_as_run_errors("read", directory):
+        paths = [p for p in directory.iterdir() if re.fullmatch(r"step-[0-9]{6,}", p.name)]
     return sorted(paths, key=lambda path: int(path.name.removeprefix("step-")))
 
 
 def keep_newest(directory: Path, count: int) -> None:
     """Delete all but the newest `count` checkpoints."""
     for path in all_in(directory)[:-count]:
-        shutil.rmtree(path)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
 
 
-def verify(path: Path) -> None:
-    """Check all files against their checksums.
+@dataclass(frozen=True)
+class Checkpoint:
+    """The verified contents of a checkpoint."""
 
-    Raises `CheckpointError`, which names the file, where one is missing or damaged.
-    """
-    try:
-        manifest = json.loads((path / "manifest.json").read_text())
-        items = list(manifest.items())
-    except (OSError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"{path / 'manifest.json'} is missing or damaged.") from error
-    if {name for name, _ in items} != {"model.safetensors", "state.safetensors", "state.json"}:
-        raise CheckpointError(f"{path / 'manifest.json'} does not list the files of a checkpoint.")
-    for name, checksum in items:
-        file = path / name
-        if not file.is_file() or _checksum(file) != checksum:
-            raise CheckpointError(
-                f"{file} is damaged: its checksum differs from the one in manifest.json."
-            )
+    path: Path
+    contents: dict[str, bytes]
+    """Content of each file in the manifest, by name."""
+    progress: Progress
 
+    def load_weights(self, model: Transformer) -> None:
+        """Copy the weights into `model`.
 
-def load_weights(path: Path, model: Transformer) -> None:
-    """Verify a checkpoint and copy its weights into `model`.
-
-    Raises `CheckpointError` where it is damaged or does not fit the model.
-    """
-    verify(path)
-    file = path / "model.safetensors"
-    try:
-        stored = safetensors.torch.load_file(file)
+        Raises `CheckpointError` unless the file holds finite numbers with exactly the model's
+        names, shapes and types.
+        """
+        parameters = dict(model.named_parameters())
+        stored = self._tensors("model.safetensors", parameters)
         with torch.no_grad():
-            for name, parameter in model.named_parameters():
+            for name, parameter in parameters.items():
                 parameter.copy_(stored[name])
-    except (SafetensorError, RuntimeError, KeyError) as error:
-        reason = str(error).splitlines()[0]
-        raise CheckpointError(f"{file} does not fit the model in run.json: {reason}") from error
+                if not bool(torch.isfinite(parameter).all()):
+                    file = self.path / "model.safetensors"
+                    raise CheckpointError(f"{file} holds numbers in {name} that are not finite.")
+
+    def load_optimizer(self, optimizer: Optimizer) -> None:
+        """Restore the state of `optimizer`, whose model has the weights of this checkpoint.
+
+        Raises `CheckpointError` unless the file has exactly the names, shapes and types of the
+        optimiser's state.
+        """
+        optimizer.restore(self._tensors("state.safetensors", optimizer.empty_state()))
+
+    def _tensors(self, name: str, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return the tensors of a file, which must look like `expected`."""
+        file = self.path / name
+        try:
+            stored = safetensors.torch.load(self.contents[name])
+        except (SafetensorError, ValueError, KeyError, RuntimeError) as error:
+            reason = str(error).splitlines()[0]
+            raise CheckpointError(f"{file} is not a safetensors file: {reason}.") from error
+        for tensor_name in sorted({*stored, *expected}):
+            kinds = [_kind(tensors.get(tensor_name)) for tensors in (expected, stored)]
+            if kinds[0] != kinds[1]:
+                raise CheckpointError(
+                    f"{file} does not fit the model in run.json: {tensor_name:.60} must be "
+                    f"{kinds[0]}, got {kinds[1]}."
+                )
+        return stored
+
+
+def read(path: Path) -> Checkpoint:
+    """Read a checkpoint and compare all files with their checksums.
+
+    Raises:
+        CheckpointError: the checkpoint is damaged: a file is missing, or differs from its checksum.
+        RunError: a file cannot be read, which says nothing about its content.
+    """
+    with files.os_errors_as_run_errors("read", path):
+        is_directory = path.is_dir() and not path.is_symlink()
+    if not is_directory:
+        raise CheckpointError(f"{path} is not a directory, so it is no checkpoint.")
+    file = path / "manifest.json"
+    try:
+        manifest = files.parse_json(_content(file))
+    except ValueError as error:
+        raise CheckpointError(f"{file} is damaged: {error}.") from error
+    if not isinstance(manifest, dict) or set(manifest) != set(_FILES):
+        raise CheckpointError(f"{file} does not list the files of a checkpoint.")
+    contents = {name: _content(path / name) for name in _FILES}
+    for name, content in contents.items():
+        if hashlib.sha256(content).hexdigest() != manifest[name]:
+            raise CheckpointError(
+                f"{path / name} is damaged: its checksum differs from the one in manifest.json."
+            )
+    return Checkpoint(path, contents, _progress(path / "state.json", contents["state.json"]))
 
 
 def read_progress(path: Path) -> Progress:
-    """Return how far the training had got at a checkpoint."""
-    return Progress(**json.loads((path / "state.json").read_text()))
+    """Return how far the training had got at a checkpoint, without checking the checksums.
+
+    Raises:
+        CheckpointError: `state.json` is missing or damaged.
+        RunError: it cannot be read.
+    """
+    return _progress(path / "state.json", _content(path / "state.json"))
 
 
-def load_optimizer(path: Path, optimizer: Optimizer) -> None:
-    """Restore the state of `optimizer` from a checkpoint that `load_weights` has verified."""
-    optimizer.restore(safetensors.torch.load_file(path / "state.safetensors"))
+def set_aside(path: Path) -> Path:
+    """Rename a damaged checkpoint so that no training uses it, and return the new path."""
+    aside, copy = path.with_name(f"damaged-{path.name}"), 2
+    while aside.exists() or aside.is_symlink():
+        aside, copy = path.with_name(f"damaged-{path.name}-{copy}"), copy + 1
+    with files.os_errors_as_run_errors("rename", path):
+        path.rename(aside)
+    return aside
+
+
+def _content(file: Path) -> bytes:
+    """Return the content of a file.
+
+    A file that is missing is proof of damage, because checkpoints are written as a whole. Any other
+    error, such as one of the disk or of permissions, is not.
+    """
+    try:
+        return file.read_bytes()
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise CheckpointError(f"{file} is missing.") from error
+    except OSError as error:
+        raise RunError(f"cannot read {file}: {error.strerror or error}.") from error
+
+
+def _progress(file: Path, content: bytes) -> Progress:
+    """Return the progress that the content of `state.json` describes."""
+    try:
+        progress: Progress = from_json(Progress, files.parse_json(content))
+    except ValueError as error:
+        raise CheckpointError(f"{file} is damaged: {error}") from error
+    if progress.step < 0 or not 0 <= progress.seconds < math.inf:
+        raise CheckpointError(f"{file} is damaged: it counts no steps or no seconds.")
+    return progress
+
+
+def _kind(tensor: Tensor | None) -> str:
+    """Describe the type and shape of a tensor, as in `float32 (13, 64)`."""
+    if tensor is None:
+        return "absent"
+    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
 
 
 def _weights(model: nn.Module) -> dict[str, Tensor]:
     """Return copies of all parameters by name, shared ones once, on the CPU."""
     return {name: parameter.detach().cpu().clone() for name, parameter in model.named_parameters()}
-
-
-def _checksum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -138,6 +138,19 @@ class Optimizer:
             tensors["loss_scale"] = self.loss_scale.state()
         return {name: tensor.cpu().clone() for name, tensor in tensors.items()}
 
+    def empty_state(self) -> dict[str, Tensor]:
+        """Return tensors with the names, shapes and types of `state()`, even before the first step."""
+        step = torch.zeros((), dtype=torch.float32)
+        tensors = {"step": step, "exp_avg": self.others, "exp_avg_sq": self.others}
+        if self.muon is not None:
+            for number, matrix in enumerate(self.muon.param_groups[0]["params"]):
+                tensors[f"muon.{number}"] = matrix
+        if self.average is not None:
+            tensors |= {"weights": self.flat, "num_averaged": torch.tensor(self.num_averaged)}
+        if self.loss_scale is not None:
+            tensors["loss_scale"] = self.loss_scale.state()
+        return {name: torch.empty_like(tensor, device="meta") for name, tensor in tensors.items()}
+
     def restore(self, state: dict[str, Tensor]) -> None:
         """Restore a state; the model must have its saved (averaged) weights already."""
         device = self.flat.device
