@@ -1,13 +1,18 @@
 """Many seeds: trained as if alone, examined, and summarised as a distribution."""
 
+import contextlib
 import json
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
 import abacist
-from abacist import recipes
+from abacist import files, recipes
 from abacist.configuration import override
 from abacist.errors import RunError, TrainingDiverged
 from abacist.recipes.examinations import (
@@ -130,3 +135,26 @@ def test_the_median_counts_seeds_that_never_reached_the_target_as_the_worst():
 def test_a_seed_that_stopped_or_made_an_error_is_no_success():
     outcomes = [_outcome(0, 5), _outcome(1, None, 0, "the loss is not finite"), _outcome(2, 5, 1)]
     assert Distribution(outcomes).without_error.successes == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_seeds_end_with_their_parent(tmp_path, quick_settings, number):
+    settings = quick_settings | {"training.num_steps": 1_000_000}
+    words = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
+    out = tmp_path / "seeds"
+    command = [sys.executable, "-m", "abacist.cli", "train", "add", "--seeds", "2", "--jobs", "1"]
+    with subprocess.Popen([*command, "--out", str(out), *words]) as parent:
+        while not list(out.glob("seed-0/checkpoints/step-*")):
+            assert parent.poll() is None
+            time.sleep(0.05)
+        parent.send_signal(number)
+    # The lock on a run ends with the process that trains it.
+    wait_until_free(out / "seed-0")
+
+
+def wait_until_free(path):
+    for _ in range(100):
+        with contextlib.suppress(RunError), files.locked(path):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{path} is still being trained")

@@ -6,6 +6,10 @@ runs/add-20261121-153012/
 """
 
 import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
@@ -113,7 +117,9 @@ def _carry_out(path: Path, plan: dict[str, Any], on_progress: OnProgress | None)
     steps_per_seed = plan["recipe"]["training"]["num_steps"]
     running: dict[int, Future[Outcome]] = {}
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(plan["jobs"], mp_context=spawn, max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(
+        plan["jobs"], mp_context=spawn, initializer=_end_with_parent, max_tasks_per_child=1
+    ) as pool:
         while running or waiting:
             # No more than can run are submitted, because submitted seeds would begin even after
             # Ctrl-C, when the running seeds save themselves.
@@ -130,6 +136,22 @@ def _carry_out(path: Path, plan: dict[str, Any], on_progress: OnProgress | None)
                 so_far = [outcomes[seed] for seed in plan["seeds"] if seed in outcomes]
                 on_progress(steps, len(plan["seeds"]) * steps_per_seed, so_far)
     return Distribution([outcomes[seed] for seed in plan["seeds"]])
+
+
+def _end_with_parent() -> None:
+    """End this process as soon as its parent has ended, whatever ended it, including kill -9.
+
+    The parent's sentinel is a pipe whose other end only the parent holds, so the operating system
+    closes it. The last checkpoint stays, from which the seed resumes.
+    """
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _carry_out_seed(directory: RunDirectory, seed: int, plan: dict[str, Any]) -> Outcome:
