@@ -168,6 +168,11 @@ def find(text: str) -> RunDirectory:
         directory = RunDirectory(Path(text))
     if not directory.path.exists():
         raise RunError(f"there is no run {text}. Type a run directory, or latest for the newest.")
+    if is_unclaimed(directory.path, directory.run_json.name):
+        raise RunError(
+            f"{text} holds no run yet, perhaps because its training was stopped at once. "
+            f"Type abacist train --out {text} to start one there."
+        )
     if not directory.run_json.is_file():
         raise RunError(f"{text} is not a run directory: it has no run.json.")
     read_run_json(directory)
