@@ -29,7 +29,11 @@ def assert_holds(printed: dict[str, object], section: str) -> None:
 @pytest.mark.parametrize(
     ("section", "keys"),
     [
-        ("prove", {"certified", "neighbourhoods", "wrong", "smallest_margin"}),
+        (
+            "prove",
+            {"certified", "neighbourhoods", "wrong", "smallest_margin"}
+            | {"weights_sha256", "configuration_sha256"},
+        ),
         ("solve", {"problem", "answer", "expected", "correct"}),
         ("model", {"parameters"}),
         ("data export", {"problem", "answer"}),

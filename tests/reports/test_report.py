@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import replace
 
 import pytest
 from pages import Page
@@ -19,6 +18,7 @@ from abacist.errors import RunError
 from abacist.inspection.place_attention import place_attention
 from abacist.reports import run_records, run_report
 from abacist.reports.html import MAX_BYTES
+from abacist.runs import identity
 from abacist.runs.directory import RunDirectory
 from abacist.scoring.scorecard import SUITES, select_suites
 
@@ -244,10 +244,29 @@ def test_what_a_user_or_a_model_wrote_is_text(decoder):
             data["recipe"]["name"] = SCRIPT
             data["machine"] = SCRIPT + '"'
         path.write_text(json.dumps(data))
+    name_this_model(decoder)
     page = page_of(decoder)
     assert not page.all("script")
     assert not page.all("b")
     assert page.text.count(SCRIPT) >= 8
+
+
+def name_this_model(directory):
+    """Give every record that was written by hand the identity of the model in the run."""
+    model = identity.of_directory(directory).to_json()
+    paths = (directory.scorecard, directory.certificate, directory.attention, directory.failures)
+    for path in paths:
+        lines = path.read_text().splitlines() if path == directory.failures else [path.read_text()]
+        path.write_text("".join(named(line, model) + "\n" for line in lines))
+
+
+def named(line, model):
+    """A line of JSON with the identity of a model, if the line is an object."""
+    try:
+        data = json.loads(line)
+    except ValueError:
+        return line
+    return json.dumps(data | model) if data and isinstance(data, dict) else line
 
 
 def test_what_is_no_answer_is_told_so(decoder):
@@ -287,7 +306,7 @@ def test_nothing_is_missing_where_all_was_done(trained_once):
         ("scorecard", '{"sections": 3}', "scorecard.json is damaged"),
         ("certificate", "[]", "certificate.json is damaged and left out. Type abacist prove"),
         ("certificate", "{}", "certificate.json is damaged"),
-        ("attention", "{}", "attention.json is damaged and left out. Delete it, and type abacist"),
+        ("attention", "3", "attention.json is damaged and left out. Delete it, and type abacist"),
         (
             "attention",
             '{"fields": ["a"], "differences": ["0"], "weight": {"values": [[[[0.5]]]]}, '
@@ -301,6 +320,7 @@ def test_nothing_is_missing_where_all_was_done(trained_once):
 )
 def test_a_damaged_record_is_told_and_left_out(decoder, name, content, told):
     getattr(decoder, name).write_text(content)
+    name_this_model(decoder)
     page = page_of(decoder)
     assert told in page.text
     assert (2, "Settings") in page.headings
@@ -352,12 +372,6 @@ def test_large_records_stay_below_the_limit(decoder):
     text = run_report.run_report(run_records.read(decoder))
     Page(text)
     assert len(text.encode()) < MAX_BYTES / 2
-
-
-def test_scores_of_other_weights_say_so(decoder):
-    known = run_records.read(decoder)
-    page = Page(run_report.run_report(replace(known, scored_step=12)))
-    assert "are about the weights after step 12" in page.text
 
 
 def test_the_command_writes_the_report_and_says_where(decoder, tmp_path, capsys):

@@ -71,7 +71,7 @@ class ShownRun:
     @cached_property
     def records(self) -> RunRecords:
         """The records in the run's directory."""
-        return run_records.read(self.run.directory)
+        return run_records.read(self.run.directory, self.run.identity)
 
     @cached_property
     def sample(self) -> Problems:

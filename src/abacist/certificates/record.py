@@ -35,6 +35,14 @@ class Certificate:
     """Time of the check in seconds."""
     step: int | None = None
     """Training step of the checkpoint; None if the model belongs to no run."""
+    weights_sha256: str | None = None
+    """SHA-256 of the checkpoint's `model.safetensors`; None if the model belongs to no run."""
+    configuration_sha256: str | None = None
+    """SHA-256 of the recipe in `run.json` as canonical JSON; None if the model belongs to no run."""
+    abacist_version: str | None = None
+    """Version of the package that made the certificate."""
+    source_sha256: str | None = None
+    """SHA-256 of the package's source."""
 
     def to_json(self) -> dict[str, object]:
         """All fields by name."""

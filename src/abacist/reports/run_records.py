@@ -1,13 +1,12 @@
 """All records of a run directory, read without torch and without the model.
 
-Only `run.json` is required. Whatever else is missing or damaged is left out, and `damages` says so:
-damage in one section of a file costs that section only.
+Only `run.json` is required. Whatever else is missing, damaged or about another model is left out, and
+`damages` says so: damage in one section of a file costs that section only.
 
 >>> read(directory.find("latest")).sections["lengths"].rows[0].proportion
 Proportion(successes=2000, n=2000)
 """
 
-import json
 import math
 import re
 import warnings
@@ -16,11 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from abacist import files
 from abacist.certificates.record import Certificate
 from abacist.configuration import from_json
-from abacist.errors import ConfigurationError, RunError
+from abacist.errors import RunError
 from abacist.recipes.recipe import Recipe
+from abacist.runs import identity
 from abacist.runs.directory import RunDirectory, read_recipe
+from abacist.runs.identity import Identity
 from abacist.scoring.records import Failure, Scorecard, Section
 from abacist.training.metrics import Metrics
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_DAMAGE = (ConfigurationError, ValueError, KeyError, TypeError, AttributeError, IndexError, OSError)
+_DAMAGE = (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError)
 """Errors of reading a file that is not JSON, or JSON that is not the expected record."""
 
 
@@ -41,11 +43,10 @@ class RunRecords:
     run: Mapping[str, Any]
     """The content of `run.json`."""
     metrics: list[Metrics]
-    scored_step: int | None
-    """Training step of the checkpoint that was scored."""
     scorecard: Scorecard
-    """Without sections if the run was never scored."""
+    """Without sections if this model was never scored."""
     certificate: Certificate | None
+    """Not certified, with the reason, if the one in the file speaks of another model."""
     failures: dict[str, list[Failure]]
     """By suite."""
     attention: Mapping[str, Any] | None
@@ -71,8 +72,11 @@ class RunRecords:
         return self.metrics[-1].step if self.metrics else None
 
 
-def read(directory: RunDirectory) -> RunRecords:
-    """Read all records of a run. Raises `RunError` if `run.json` is damaged, or training never began."""
+def read(directory: RunDirectory, model: Identity | None = None) -> RunRecords:
+    """Read all records of a run that speak of `model`, by default the one in the newest checkpoint.
+
+    Raises `RunError` if `run.json` is damaged, or training never began.
+    """
     recipe, run = read_recipe(directory)
     damages: list[str] = []
     path = directory.path
@@ -82,28 +86,30 @@ def read(directory: RunDirectory) -> RunRecords:
             f"{path} was never trained, so there is nothing to report. "
             f"Type abacist train --resume --out {path}."
         )
-    step, scorecard = _scorecard(directory, damages)
+    model = model or _model_in(directory)
     return RunRecords(
         path=path,
         recipe=recipe,
         run=run,
         metrics=metrics,
-        scored_step=step,
-        scorecard=scorecard,
-        certificate=read_certificate(directory, damages),
-        failures=_failures(directory, damages),
-        attention=_attention(directory, damages),
+        scorecard=_scorecard(directory, model, damages),
+        certificate=read_certificate(directory, damages, model),
+        failures=_failures(directory, model, damages),
+        attention=_attention(directory, model, damages),
         embeddings=_embeddings(directory, recipe, damages),
         damages=damages,
     )
 
 
 def read_scorecard(directory: RunDirectory) -> Scorecard:
-    """Read the scorecard of a run. Raises `RunError` if the run was never scored, or it is damaged."""
+    """Read the scorecard of a run.
+
+    Raises `RunError` if the run was never scored, or the scorecard is damaged or about another model.
+    """
     if not directory.scorecard.exists():
         raise RunError(f"{directory.path} was never scored. Type abacist score {directory.path}.")
     damages: list[str] = []
-    _, scorecard = _scorecard(directory, damages)
+    scorecard = _scorecard(directory, _model_in(directory), damages)
     if damages:
         raise RunError(damages[0])
     return scorecard
@@ -115,12 +121,25 @@ def num_symbols(recipe: Recipe) -> int:
     return modulus if recipe.format.kind == "residues" else 10
 
 
+def _model_in(directory: RunDirectory) -> Identity | None:
+    """The identity of the model in the newest checkpoint; None if it cannot be read."""
+    try:
+        return identity.of_directory(directory)
+    except RunError:
+        return None
+
+
+def _objection(data: Mapping[str, Any], model: Identity | None) -> str | None:
+    """What a record speaks of, if that is not `model`."""
+    return "weights that cannot be read" if model is None else model.objection(data)
+
+
 def _object(path: Path, remedy: str, damages: list[str]) -> dict[str, Any] | None:
     """The JSON object in a file; None if there is no file, or if it is damaged."""
-    if not path.exists():
-        return None
     try:
-        data = json.loads(path.read_text())
+        data = files.parse_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
     except (ValueError, OSError):
         data = None
     if isinstance(data, dict):
@@ -129,15 +148,29 @@ def _object(path: Path, remedy: str, damages: list[str]) -> dict[str, Any] | Non
     return None
 
 
-def _scorecard(directory: RunDirectory, damages: list[str]) -> tuple[int | None, Scorecard]:
-    """The step and the sections that can be read."""
+def _object_about(
+    path: Path, model: Identity | None, remedy: str, damages: list[str]
+) -> dict[str, Any] | None:
+    """The JSON object in a file, if it speaks of `model`."""
+    data = _object(path, remedy, damages)
+    if data is None:
+        return None
+    objection = _objection(data, model)
+    if objection is None:
+        return data
+    damages.append(f"{path} speaks of {objection} and is left out. {remedy}")
+    return None
+
+
+def _scorecard(directory: RunDirectory, model: Identity | None, damages: list[str]) -> Scorecard:
+    """The sections that can be read."""
     remedy = f"Type abacist score {directory.path}"
-    card = _object(directory.scorecard, f"{remedy}.", damages)
+    card = _object_about(directory.scorecard, model, f"{remedy}.", damages)
     if card is None:
-        return None, Scorecard({})
+        return Scorecard({})
     if not isinstance(card.get("sections"), dict):
         damages.append(f"{directory.scorecard} is damaged and left out. {remedy}.")
-        return None, Scorecard({})
+        return Scorecard({})
     sections: dict[str, Section] = {}
     for name, data in card["sections"].items():
         try:
@@ -147,14 +180,11 @@ def _scorecard(directory: RunDirectory, damages: list[str]) -> tuple[int | None,
             sections[name] = section
         except _DAMAGE:
             damages.append(
-                f"The section {name} of {directory.scorecard} is damaged and left out. "
-                f"{remedy} --suite {name}."
+                f"The section {name:.60} of {directory.scorecard} is damaged and left out. "
+                f"{remedy} --suite {name:.60}."
             )
-    step, exempt_digits = card.get("step"), card.get("exempt_digits")
-    return (
-        step if isinstance(step, int) else None,
-        Scorecard(sections, exempt_digits if isinstance(exempt_digits, int) else 0),
-    )
+    exempt_digits = card.get("exempt_digits")
+    return Scorecard(sections, exempt_digits if type(exempt_digits) is int else 0)
 
 
 def _check_grid(details: Mapping[str, Any]) -> None:
@@ -165,8 +195,14 @@ def _check_grid(details: Mapping[str, Any]) -> None:
         raise ValueError("a grid has as many rows as columns")
 
 
-def read_certificate(directory: RunDirectory, damages: list[str]) -> Certificate | None:
-    """Read the certificate of a run; None if there is none, or if it is damaged."""
+def read_certificate(
+    directory: RunDirectory, damages: list[str], model: Identity | None = None
+) -> Certificate | None:
+    """Read the certificate of a run; None if there is none, or if it is damaged.
+
+    A certificate that speaks of another model than `model`, by default the one in the newest
+    checkpoint, certifies nothing: the one returned says so.
+    """
     remedy = f"Type abacist prove {directory.path}."
     data = _object(directory.certificate, remedy, damages)
     if data is None:
@@ -176,6 +212,9 @@ def read_certificate(directory: RunDirectory, damages: list[str]) -> Certificate
     except _DAMAGE:
         damages.append(f"{directory.certificate} is damaged and left out. {remedy}")
         return None
+    objection = _objection(data, model or _model_in(directory))
+    if objection is not None:
+        return Certificate(False, f"this certificate speaks of {objection}. {remedy}")
     return certificate
 
 
@@ -201,26 +240,43 @@ def read_metrics(directory: RunDirectory, damages: list[str]) -> list[Metrics]:
     return records
 
 
-def _failures(directory: RunDirectory, damages: list[str]) -> dict[str, list[Failure]]:
+def _failures(
+    directory: RunDirectory, model: Identity | None, damages: list[str]
+) -> dict[str, list[Failure]]:
     failures: dict[str, list[Failure]] = {}
-    if not directory.failures.exists():
+    try:
+        lines = directory.failures.read_bytes().splitlines()
+    except FileNotFoundError:
         return failures
-    num_damaged = 0
-    for line in directory.failures.read_text(errors="replace").splitlines():
+    except OSError:
+        damages.append(f"{directory.failures} cannot be read and is left out.")
+        return failures
+    num_damaged, num_foreign = 0, 0
+    for line in lines:
         try:
-            data = json.loads(line)
+            data = files.parse_json(line)
+            if _objection(data, model) is not None:
+                num_foreign += 1
+                continue
             failures.setdefault(str(data["suite"]), []).append(Failure.from_json(data))
         except _DAMAGE:
             num_damaged += 1
     if num_damaged:
         damages.append(f"{num_damaged:,} damaged lines of {directory.failures} are left out.")
+    if num_foreign:
+        damages.append(
+            f"{num_foreign:,} lines of {directory.failures} speak of another model and are left out. "
+            f"Type abacist score {directory.path}."
+        )
     return failures
 
 
-def _attention(directory: RunDirectory, damages: list[str]) -> Mapping[str, Any] | None:
+def _attention(
+    directory: RunDirectory, model: Identity | None, damages: list[str]
+) -> Mapping[str, Any] | None:
     path = directory.attention
     remedy = f"Delete it, and type abacist report {directory.path}."
-    data = _object(path, remedy, damages)
+    data = _object_about(path, model, remedy, damages)
     if data is None:
         return None
     try:

@@ -125,11 +125,6 @@ def _lead(records: RunRecords) -> list[Markup]:
     parameters = f"{num_parameters:,} parameters, " if type(num_parameters) is int else ""
     summary = f"{_summary(records.recipe)}{parameters}trained for {steps}{seconds}."
     lead = [element("p", summary, class_="muted"), verdict(records)]
-    certified_step = records.certificate.step if records.certificate else None
-    others = {records.scored_step, certified_step} - {None, records.last_step}
-    if others and records.last_step is not None:
-        stale = " and ".join(f"{step:,}" for step in sorted(step for step in others if step))
-        lead.append(element("p", f"Scores or proof are about the weights after step {stale}."))
     if (records.last_step or 0) < records.recipe.training.num_steps:
         resume = code(f"abacist train --resume --out {shlex.quote(str(records.path))}")
         lead.append(element("p", "Training is not finished. To resume it, type ", resume, "."))

@@ -23,8 +23,9 @@ from abacist.inspection.inspected_problem import InspectedProblem
 from abacist.inspection.place_attention import PlaceAttention, place_attention
 from abacist.models.transformer import Transformer
 from abacist.recipes.recipe import Recipe
-from abacist.runs import directory, embeddings, scores
-from abacist.runs.directory import RunDirectory, read_recipe
+from abacist.runs import directory, embeddings, identity, scores
+from abacist.runs.directory import RunDirectory, read_recipe, read_run_json
+from abacist.runs.identity import Identity
 from abacist.scoring.records import Scorecard, Solution
 from abacist.scoring.scorecard import DEFAULT_SUITES, score
 from abacist.scoring.solving import solve
@@ -45,11 +46,32 @@ class Run:
         seed: int,
         model: Transformer,
         step: int | None = None,
+        weights_file_sha256: str | None = None,
     ) -> None:
-        """`step` is the number of optimiser steps that made the weights; None stands for all steps."""
+        """Make a run of its parts; `load` reads one.
+
+        Args:
+            step: the number of optimiser steps that made the weights; None stands for all steps.
+            weights_file_sha256: SHA-256 of the file that holds the weights of `model`; None if
+                `checkpoint.save` wrote it or will write it.
+        """
         self.directory, self.recipe, self.seed, self.model = directory, recipe, seed, model
         self.step = recipe.training.num_steps if step is None else step
         self.task, self.format = build_problems(recipe)
+        self._configuration_sha256 = identity.configuration_sha256(
+            read_run_json(directory)["recipe"]
+        )
+        self._file_sha256: dict[str, str] = {}
+        if weights_file_sha256 is not None:
+            self._file_sha256[checkpoint.weights_sha256(model)] = weights_file_sha256
+
+    @property
+    def identity(self) -> Identity:
+        """The identity of the model with the weights that it has now, even if they were changed."""
+        weights_sha256 = checkpoint.weights_sha256(self.model)
+        return Identity(
+            self._file_sha256.get(weights_sha256, weights_sha256), self._configuration_sha256
+        )
 
     @property
     def path(self) -> Path:
@@ -77,9 +99,9 @@ class Run:
         """Score the model by some suites and store the scorecard in the run's directory.
 
         `settings` replaces settings of the recipe's `scoring`, as in `num_problems=100`. Sections of
-        other suites stay in the stored scorecard if they score the same checkpoint.
+        other suites stay in the stored scorecard if they score the same model.
         """
-        file = scores.ScorecardFile(self.directory)
+        file = scores.ScorecardFile(self.directory, self.step, self.identity)
         return score(self.trained_model(**settings), suites, on_progress, file.store)
 
     def look(
@@ -103,7 +125,10 @@ class Run:
     def save_attention(self) -> PlaceAttention:
         """Measure mean attention by difference of place and store it for the report."""
         attention = place_attention(self.look(self.task.example))
-        files.write_json(self.directory.attention, {"step": self.step, **attention.to_json()})
+        files.write_json(
+            self.directory.attention,
+            {"step": self.step, **self.identity.to_json(), **attention.to_json()},
+        )
         return attention
 
     def trained_model(self, **settings: int) -> TrainedModel:
@@ -143,7 +168,9 @@ class Run:
             on_progress,
             PRECISIONS[precision],
         )
-        certificate = replace(certificate, step=self.step)
+        certificate = replace(
+            certificate, step=self.step, **self.identity.to_json(), **identity.package()
+        )
         files.write_json(self.directory.certificate, certificate.to_json())
         return certificate
 
@@ -174,7 +201,14 @@ def load(path: str | Path, device: str = "cpu") -> Run:
             f"{recipe.training.num_steps} steps",
             stacklevel=2,
         )
-    return Run(run_directory, recipe, record["seed"], model.to(torch_device).eval(), progress.step)
+    return Run(
+        run_directory,
+        recipe,
+        record["seed"],
+        model.to(torch_device).eval(),
+        progress.step,
+        newest.weights_sha256,
+    )
 
 
 def build_problems(recipe: Recipe) -> tuple[Task, Format]:

@@ -1,7 +1,7 @@
 """The scorecard and the failures of a run, as files in its directory.
 
 Suites are scored at different times. Each replaces its own section and leaves the sections of the
-other suites in place, provided that they were scored on the same checkpoint.
+other suites in place, provided that they scored the same model.
 """
 
 import json
@@ -9,28 +9,34 @@ import warnings
 from typing import Any
 
 from abacist import files
+from abacist.runs import identity
 from abacist.runs.directory import RunDirectory
+from abacist.runs.identity import Identity
 from abacist.scoring.records import Scorecard
 from abacist.scoring.scorecard import merged
-from abacist.training import checkpoint
 
 
 class ScorecardFile:
     """The stored scorecard of a run, to which sections are added."""
 
-    def __init__(self, directory: RunDirectory) -> None:
-        self.directory = directory
-        checkpoints = checkpoint.all_in(directory.checkpoints)
-        self.step = checkpoint.read_progress(checkpoints[-1]).step if checkpoints else None
+    def __init__(self, directory: RunDirectory, step: int, model: Identity) -> None:
+        """Read what is stored.
+
+        Args:
+            directory: the directory of the run.
+            step: the training step of the model that is scored.
+            model: identity of that model.
+        """
+        self.directory, self.step, self.model = directory, step, model
         self._stored = self._read()
         self._stored_failures = self._read_failures() if self._stored else []
 
     def store(self, card: Scorecard) -> None:
         """Write the stored scorecard with the sections of `card` added or replaced."""
-        new = {"step": self.step, **card.to_json()}
+        new = {"step": self.step, **self.model.to_json(), **identity.package(), **card.to_json()}
         whole = merged(self._stored, new) if self._stored else new
         failures = [f for f in self._stored_failures if f["suite"] not in card.sections]
-        failures += card.failures_to_json()
+        failures += [failure | self.model.to_json() for failure in card.failures_to_json()]
         lines = "".join(json.dumps(failure) + "\n" for failure in failures)
         files.write_bytes(self.directory.failures, lines.encode())
         files.write_json(self.directory.scorecard, whole)
@@ -41,11 +47,12 @@ class ScorecardFile:
         if not path.exists():
             return None
         try:
-            stored: dict[str, Any] = json.loads(path.read_text())
+            stored: dict[str, Any] = files.parse_json(path.read_bytes())
             merged(stored, {"sections": {}})
-            if stored.get("step") != self.step:
-                raise ValueError(f"it scores step {stored.get('step')}, not {self.step}")
-        except ValueError as error:
+            objection = self.model.objection(stored)
+            if objection is not None:
+                raise ValueError(f"it speaks of {objection}")
+        except (ValueError, OSError) as error:
             warnings.warn(
                 f"{path} is damaged or out of date and is replaced: {error}.", stacklevel=2
             )
@@ -53,15 +60,16 @@ class ScorecardFile:
         return stored
 
     def _read_failures(self) -> list[dict[str, Any]]:
-        """Return all whole lines of `failures.jsonl` that name their suite."""
+        """Return all whole lines of `failures.jsonl` that name their suite and speak of this model."""
         if not self.directory.failures.exists():
             return []
         failures = []
-        for line in self.directory.failures.read_text().splitlines():
+        for line in self.directory.failures.read_bytes().splitlines():
             try:
-                failure = json.loads(line)
+                failure = files.parse_json(line)
             except ValueError:
                 continue
-            if isinstance(failure, dict) and "suite" in failure:
+            is_failure = isinstance(failure, dict) and isinstance(failure.get("suite"), str)
+            if is_failure and self.model.objection(failure) is None:
                 failures.append(failure)
         return failures

@@ -11,7 +11,6 @@ checkpoints/damaged-step-001500/    a checkpoint that proved to be damaged; it i
 import hashlib
 import json
 import math
-import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -26,6 +25,7 @@ from abacist import files
 from abacist.configuration import from_json
 from abacist.errors import CheckpointError, RunError
 from abacist.models.transformer import Transformer
+from abacist.training.checkpoint_paths import all_in as all_in
 from abacist.training.optimizer import Optimizer
 
 _FILES = ("model.safetensors", "state.safetensors", "state.json")
@@ -62,15 +62,6 @@ def save(directory: Path, model: Transformer, optimizer: Optimizer, progress: Pr
     return path
 
 
-def all_in(directory: Path) -> list[Path]:
-    """Return the paths of all checkpoints under `directory`, oldest first."""
-    if not directory.is_dir():
-        return []
-    with files.os_errors_as_run_errors("read", directory):
-        paths = [p for p in directory.iterdir() if re.fullmatch(r"step-[0-9]{6,}", p.name)]
-    return sorted(paths, key=lambda path: int(path.name.removeprefix("step-")))
-
-
 def keep_newest(directory: Path, count: int) -> None:
     """Delete all but the newest `count` checkpoints."""
     for path in all_in(directory)[:-count]:
@@ -86,6 +77,11 @@ class Checkpoint:
     contents: dict[str, bytes]
     """Content of each file in the manifest, by name."""
     progress: Progress
+
+    @property
+    def weights_sha256(self) -> str:
+        """SHA-256 of `model.safetensors`, in hexadecimal."""
+        return hashlib.sha256(self.contents["model.safetensors"]).hexdigest()
 
     def load_weights(self, model: Transformer) -> None:
         """Copy the weights into `model`.
@@ -205,6 +201,11 @@ def _kind(tensor: Tensor | None) -> str:
     if tensor is None:
         return "absent"
     return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
+
+
+def weights_sha256(model: nn.Module) -> str:
+    """Return the SHA-256 of the file that `save` writes for the weights of a model as they are."""
+    return hashlib.sha256(safetensors.torch.save(_weights(model))).hexdigest()
 
 
 def _weights(model: nn.Module) -> dict[str, Tensor]:

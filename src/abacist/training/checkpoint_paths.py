@@ -1,0 +1,18 @@
+"""Where checkpoints lie. Imports no torch."""
+
+import re
+from pathlib import Path
+
+from abacist import files
+
+
+def all_in(directory: Path) -> list[Path]:
+    """Return the paths of all checkpoints under `directory`, oldest first.
+
+    Raises `RunError` if the directory cannot be read.
+    """
+    if not directory.is_dir():
+        return []
+    with files.os_errors_as_run_errors("read", directory):
+        paths = [p for p in directory.iterdir() if re.fullmatch(r"step-[0-9]{6,}", p.name)]
+    return sorted(paths, key=lambda path: int(path.name.removeprefix("step-")))
