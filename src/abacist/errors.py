@@ -8,6 +8,9 @@
     │       └── CheckpointError   a checkpoint that is missing or damaged
     └── TrainingDiverged          the loss became infinite or NaN; the command line exits with 1
 
+    UserWarning
+    └── NotSaved                  a result that could not be written; the command line exits with 1
+
 A message is one line. It says what is wrong, the value, the allowed range, and what to type instead.
 """
 
@@ -41,6 +44,10 @@ class CheckpointError(RunError):
 
 class TrainingDiverged(AbacistError):
     """The loss became infinite or NaN."""
+
+
+class NotSaved(UserWarning):
+    """A result that was computed and could not be written."""
 
 
 def range_complaint(

@@ -9,11 +9,12 @@ import fcntl
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from abacist.errors import RunError
+from abacist.errors import NotSaved, RunError
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -84,6 +85,15 @@ def os_errors_as_run_errors(verb: str, path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise RunError(f"cannot {verb} {path}: {error.strerror or error}.") from error
+
+
+@contextlib.contextmanager
+def not_saved_as_warning(result: str) -> Iterator[None]:
+    """Turn a `RunError` about writing into the warning `NotSaved`, so that a result is not lost with it."""
+    try:
+        yield
+    except RunError as error:
+        warnings.warn(f"{error} {result} is not saved.", NotSaved, stacklevel=3)
 
 
 @contextlib.contextmanager

@@ -28,6 +28,10 @@ def run(capsys):
     return call
 
 
+def standard_input(text: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(text.encode()))
+
+
 def _settings(quick_settings):
     return [word for k, v in quick_settings.items() for word in (f"--{k}", str(v))]
 
@@ -97,7 +101,7 @@ def test_solve_prints_json_objects(run, certified):
 
 def test_solve_reads_standard_input_in_order(run, certified, monkeypatch):
     problems = [f"{i}+{i * i}" for i in range(0, 3000, 3)]
-    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(problems) + "\n"))
+    monkeypatch.setattr(sys, "stdin", standard_input("\n".join(problems) + "\n"))
     code, out, _ = run("solve", str(certified.path))
     assert code == 0
     assert [line.partition("=")[0] for line in out.splitlines()] == problems
@@ -141,12 +145,10 @@ def test_problems_that_cannot_be_read_get_one_line(run, certified, problem, comp
     assert len(err) < 300
 
 
-def test_an_empty_line_on_standard_input_is_refused_before_anything_is_solved(
-    run, certified, monkeypatch
-):
-    monkeypatch.setattr(sys, "stdin", io.StringIO("1+2\n\n3+4\n"))
+def test_a_line_of_standard_input_that_is_no_problem_ends_the_answers(run, certified, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", standard_input("1+2\n3+4\n\n5+6\n"))
     code, out, err = run("solve", str(certified.path))
-    assert (code, out) == (2, "")
+    assert (code, out) == (2, "1+2=3 ✓\n3+4=7 ✓\n")
     assert "empty problem" in _one_line(err)
 
 

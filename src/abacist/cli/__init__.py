@@ -9,14 +9,13 @@ when the command is used, so that `abacist --help` needs neither torch nor matpl
 """
 
 import importlib
-import io
-import os
 import sys
 import warnings
 from typing import Any
 
 from abacist import __version__
-from abacist.errors import AbacistError, UserError, nearest
+from abacist.cli import streams
+from abacist.errors import AbacistError, NotSaved, UserError, nearest
 
 COMMANDS = {
     "train": "train a recipe, score the model and try to prove it right",
@@ -41,29 +40,32 @@ usage: abacist COMMAND [...]      abacist COMMAND --help explains one
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command and return its exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal without ✓ shows a question mark.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-    try:
-        code = _dispatch(arguments)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader, such as head, has seen enough. Python would complain again on closing.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        print("abacist: interrupted", file=sys.stderr)
-        return 130
-    except AbacistError as error:
-        print(f"abacist: {error}", file=sys.stderr)
-        return 2 if isinstance(error, UserError) else 1
-    except OSError as error:
-        print(f"abacist: {error.strerror or error}: {error.filename or 'output'}", file=sys.stderr)
-        return 1
-    return code
+    """Run one command and return its exit code.
+
+    Without `arguments`, those of the process are taken, and the process should end afterwards.
+    """
+    is_whole_process = arguments is None
+    streams.prepare()
+    with streams.interruptible(is_whole_process):
+        try:
+            code = _dispatch(sys.argv[1:] if arguments is None else arguments)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # The reader, such as head, has seen enough.
+            streams.abandon_output()
+            return 0
+        except KeyboardInterrupt:
+            streams.complain("interrupted")
+            return 130
+        except AbacistError as error:
+            streams.complain(error)
+            return 2 if isinstance(error, UserError) else 1
+        except OSError as error:
+            name = "output" if error.filename is None else f"{error.filename!s:.200}"
+            streams.complain(f"{error.strerror or error}: {name}")
+            streams.abandon_output()
+            return 1
+        return code
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -76,12 +78,21 @@ def _dispatch(arguments: list[str]) -> int:
     name, *rest = arguments
     if name not in COMMANDS:
         raise UserError(f"unknown command {name!r}: {nearest(name, COMMANDS)}")
+    unsaved: list[Warning | str] = []
+
+    def show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if issubclass(category, NotSaved):
+            unsaved.append(message)
+        else:
+            streams.complain(f"warning: {message}")
+
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        warnings.showwarning = _show_warning
+        warnings.simplefilter("always", NotSaved)
+        warnings.showwarning = show_warning
         code: int = importlib.import_module(f"abacist.cli.{name}").run(rest)
-    return code
-
-
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"abacist: warning: {message}", file=sys.stderr)
+    # After the result, which is all that is left of it.
+    sys.stdout.flush()
+    for message in unsaved:
+        streams.complain(message)
+    return 1 if unsaved else code

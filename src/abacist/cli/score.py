@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from abacist import files
 from abacist.cli.arguments import Parser, whole_number
 from abacist.configuration import settings
 from abacist.scoring.config import ScoringConfig
@@ -68,7 +69,9 @@ def scored(
         )
     for suite, path in _pictures(trained, card).items():
         plots = score_plots.of_section(suite, card.sections[suite])
-        if plots:
+        if not plots:
+            continue
+        with files.not_saved_as_warning("The picture"):
             matplotlib_figures.draw(plots, path)
     return card
 

@@ -3,9 +3,16 @@
 import json
 import re
 import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+from abacist.cli import streams
 from abacist.cli.arguments import Parser
 from abacist.errors import ProblemError
+
+if TYPE_CHECKING:
+    from abacist.runs.run import Run
+    from abacist.scoring.records import Solution
 
 
 def run(arguments: list[str]) -> int:
@@ -25,29 +32,56 @@ def run(arguments: list[str]) -> int:
     # A word such as -3+4 is a problem, which gets its own error message, and not an option.
     signed = [word for word in arguments if re.match(r"-[0-9.(]", word)]
     parsed = parser.parse([word for word in arguments if word not in signed])
-    problems = [*parsed.problems, *signed] or _from_standard_input()
+    problems = [*parsed.problems, *signed]
+    if not problems and sys.stdin.isatty():
+        print("Type one problem per line, such as 12+34. Ctrl-D ends the input.", file=sys.stderr)
 
-    from abacist.cli.progress import Ticker
     from abacist.runs.run import load
 
     trained = load(parsed.run, parsed.device)
+    answers = _solve_all(trained, problems) if problems else _solve_standard_input(trained)
+    code = 0
+    for solutions in answers:
+        for solution in solutions:
+            print(json.dumps(solution.to_json()) if parsed.json else solution)
+        sys.stdout.flush()
+        if not all(solution.correct for solution in solutions):
+            code = 1
+    return code
+
+
+def _solve_all(trained: "Run", problems: list[str]) -> "Iterator[list[Solution]]":
+    """Yield the solutions of all problems at once, and show the progress."""
+    from abacist.cli.progress import Ticker
+
     with Ticker("solving") as ticker:
 
         def report(solved: int, written: int) -> None:
             ticker.update(solved, len(problems), f"{written:,} tokens of the next batch written")
 
         solutions = trained.solve(problems, report)
-    for solution in solutions:
-        print(json.dumps(solution.to_json()) if parsed.json else solution)
-    return 0 if all(solution.correct for solution in solutions) else 1
+    yield solutions
 
 
-def _from_standard_input() -> list[str]:
-    if sys.stdin.isatty():
-        print("Type one problem per line, such as 12+34. Ctrl-D ends the input.", file=sys.stderr)
-    problems = sys.stdin.read().splitlines()
-    if not problems:
+def _solve_standard_input(trained: "Run") -> "Iterator[list[Solution]]":
+    """Yield solutions in the order of the problems while these arrive, even without end."""
+    is_empty = True
+    for problems in streams.arriving_lines(sys.stdin.buffer):
+        is_empty = is_empty and not problems
+        yield from _solve_up_to_a_mistake(trained, problems)
+    if is_empty:
         raise ProblemError(
             "there is no problem to solve. Type one such as 12+34, or send one per line."
         )
-    return problems
+
+
+def _solve_up_to_a_mistake(trained: "Run", problems: list[str]) -> "Iterator[list[Solution]]":
+    """Yield the solutions of the problems before the first that cannot be read, then raise its error."""
+    try:
+        yield trained.solve(problems)
+    except ProblemError:
+        if len(problems) == 1:
+            raise
+        half = len(problems) // 2
+        yield from _solve_up_to_a_mistake(trained, problems[:half])
+        yield from _solve_up_to_a_mistake(trained, problems[half:])

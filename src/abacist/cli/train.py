@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from abacist import recipes
+from abacist import files, recipes
 from abacist.cli.arguments import Parser, split_off_settings, whole_number
 from abacist.configuration import override, settings
 from abacist.errors import ConfigurationError, ProblemError
@@ -401,7 +401,8 @@ def _announce(as_json: bool, trained: "Run", results: dict[str, object]) -> None
         return
     plots = score_plots.training({trained.recipe.name: records})
     if plots:
-        matplotlib_figures.draw(plots, trained.directory.training_picture, columns=1)
+        with files.not_saved_as_warning("The picture"):
+            matplotlib_figures.draw(plots, trained.directory.training_picture, columns=1)
     pictures = (trained.directory.training_picture, trained.directory.lengths_picture)
     drawn = " and ".join(picture.name for picture in pictures if picture.exists())
     print(f"\nThe run is in {path}" + (f", with the pictures {drawn}" if drawn else ""))

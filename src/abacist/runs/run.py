@@ -155,6 +155,7 @@ class Run:
         """Check every neighbourhood and store the certificate in the run's directory.
 
         Gives up, and says so in the certificate, if the check would take more than `max_minutes`.
+        Where it cannot be written, the warning `NotSaved` says so.
         `on_progress` receives the number of cases checked and the number of all cases. The claim
         holds for implementations in `precision`: float32, tf32 or bfloat16.
         """
@@ -171,7 +172,8 @@ class Run:
         certificate = replace(
             certificate, step=self.step, **self.identity.to_json(), **identity.package()
         )
-        files.write_json(self.directory.certificate, certificate.to_json())
+        with files.not_saved_as_warning("The certificate"):
+            files.write_json(self.directory.certificate, certificate.to_json())
         return certificate
 
 

@@ -38,8 +38,9 @@ class ScorecardFile:
         failures = [f for f in self._stored_failures if f["suite"] not in card.sections]
         failures += [failure | self.model.to_json() for failure in card.failures_to_json()]
         lines = "".join(json.dumps(failure) + "\n" for failure in failures)
-        files.write_bytes(self.directory.failures, lines.encode())
-        files.write_json(self.directory.scorecard, whole)
+        with files.not_saved_as_warning("The scorecard"):
+            files.write_bytes(self.directory.failures, lines.encode())
+            files.write_json(self.directory.scorecard, whole)
 
     def _read(self) -> dict[str, Any] | None:
         """Return the stored scorecard; None, with a warning, if no section can be added to it."""
