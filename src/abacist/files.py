@@ -121,7 +121,7 @@ def locked(directory: Path) -> Iterator[None]:
 
 
 def remove_leftovers(directory: Path) -> None:
-    """Delete temporary files that killed processes left behind in `directory`."""
+    """Delete temporary files that killed processes have left in `directory`."""
     for leftover in directory.glob(".*.tmp"):
         if leftover.is_dir():
             shutil.rmtree(leftover, ignore_errors=True)

@@ -228,7 +228,7 @@ def test_a_long_line_with_a_pattern_that_was_not_enumerated_is_reported(recipe_n
 
 
 def test_problems_made_from_the_worst_cases_are_asked_with_every_operation(monkeypatch):
-    """What is worked out alike may be wrong behind one operator only."""
+    """Operations that share their work may differ: a mistake can follow one operator only."""
     recipe = override(find("divide"), TINY)
     task, format = build_problems(recipe)
     asked: list[str] = []

@@ -122,7 +122,7 @@ def test_the_neighbourhoods_are_those_counted_by_hand(most):
     behind_equals = 1
     # The digits of the first in the list, or nothing.
     behind_commas = 10 + 1
-    # The last but one cannot stand before a 0: both were equal, and it is behind in the alphabet.
+    # The last label but one cannot precede a 0: the two would be equal, and the other comes first.
     digits_behind_labels = 10 * in_list - 1 + in_list
     labels_behind_labels = most * (most - 1)
     ends_of_lists = in_list + most

@@ -190,11 +190,11 @@ def test_the_neighbourhoods_are_those_counted_by_hand(enumeration, listed):
     # In the divisor's highest column a rest has a mark. Two operators.
     highest_that_begins = 2 * 2 * (100 + 45)
     highest_of_the_first = 2 * (9 + 10)
-    # Behind the last column: y ≤ 9 - c and z ≤ 8 - c before and behind the row that counts c.
+    # After the last column: y ≤ 9 - c before the row that counts c, and z ≤ 8 - c after it.
     beyond = 2 * (sum(19 - 2 * c for c in range(1, 9)) + 1) + 1
     beyond_that_begins = 2 * 10
     beyond_of_the_first = 2
-    # The first digit of a row: 10 · 10 digits, behind every count and below a row that began or did not.
+    # The first digit of a row: 10 · 10 digits, after every count and below a row that began or did not.
     colons = 100 * (18 + 2 + 2) + 100 * (1 + 4)
     # What is done now and what was before; and `=`.
     says = 2 * (9 + 10) + 1

@@ -43,7 +43,7 @@ class Enumerated:
         )
 
     def neighbourhoods(self) -> dict[bytes, Tensor]:
-        """By pattern: every content with the right next token behind it, each once."""
+        """Return, for each pattern, its distinct contexts with the right next token."""
         found = {}
         for group in self.groups:
             parts = [
@@ -201,7 +201,7 @@ def test_running_sums_have_the_neighbourhoods_counted_by_hand() -> None:
     """Twice those of a sum, for rows that are the last and rows that are not.
 
     Where the number above has digits in reach, it is the first operand, which stands before `+`,
-    or a row, which stands behind: twice again. Before a row's first digit stands `=`, `;` below
+    or a row, which stands after it: twice again. Before a row's first digit stands `=`, `;` below
     `=`, or `;` below `;`.
     """
     listed = Enumerated.of("add-many", {})

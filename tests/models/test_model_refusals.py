@@ -30,7 +30,7 @@ def rotary(**settings: object) -> dict[str, object]:
 
 
 POSITION_REFUSALS = [
-    # settings, what is wrong, what to type behind --model.positions.0.
+    # settings, what is wrong, what to type after --model.positions.0.
     (learned(num_positions=1), "num_positions must be 2 to 10,000,000, got 1", "num_positions 128"),
     (
         learned(num_positions=10_000_001),
@@ -156,7 +156,7 @@ POSITION_CONFLICTS = [
     ),
 ]
 MODEL_REFUSALS = [
-    # settings, what is wrong, what to type behind --model.
+    # settings, what is wrong, what to type after --model.
     ({"width": 0}, "model.width must be 1 to 65,536, got 0", "width 32"),
     ({"num_heads": 1_025}, "model.num_heads must be 1 to 1,024, got 1025", "num_heads 4"),
     ({"mlp_width": 0}, "model.mlp_width must be 1 to 1,048,576, got 0", "mlp_width 128"),

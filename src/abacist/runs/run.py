@@ -169,8 +169,14 @@ class Run:
             on_progress,
             PRECISIONS[precision],
         )
+        source = identity.package()
         certificate = replace(
-            certificate, step=self.step, **self.identity.to_json(), **identity.package()
+            certificate,
+            step=self.step,
+            weights_sha256=self.identity.weights_sha256,
+            configuration_sha256=self.identity.configuration_sha256,
+            abacist_version=source["abacist_version"],
+            source_sha256=source["source_sha256"],
         )
         with files.not_saved_as_warning("The certificate"):
             files.write_json(self.directory.certificate, certificate.to_json())

@@ -1,4 +1,4 @@
-"""What scoring leaves behind: plain records that are read and written without torch.
+"""The records that scoring writes; they are read and written without torch.
 
     scorecard.json    a `Section` for each suite that scored the run
     failures.jsonl    a `Failure` a line, each with the name of its suite
