@@ -177,10 +177,10 @@ def test_enumerating_in_small_parts_gives_the_same_certificate(certified, monkey
 
 
 def test_progress_counts_all_cases_up_to_the_last(certified):
-    told = []
-    certified.prove(on_progress=lambda done, total: told.append((done, total)))
-    assert [done for done, _ in told] == sorted({done for done, _ in told})
-    assert told[-1][0] == told[-1][1] >= 24_518
+    reports = []
+    certified.prove(on_progress=lambda done, total: reports.append((done, total)))
+    assert [done for done, _ in reports] == sorted({done for done, _ in reports})
+    assert reports[-1][0] == reports[-1][1] >= 24_518
 
 
 def test_a_certificate_names_the_step_of_the_weights_it_speaks_of(certified):

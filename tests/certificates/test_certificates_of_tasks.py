@@ -96,7 +96,7 @@ def answer_to(problem: str) -> str:
     return "".join(label for label, number in sorted(numbers, key=lambda pair: int(pair[1])))
 
 
-def test_a_model_that_is_right_in_every_reach_is_certified(table, monkeypatch):
+def test_a_model_that_is_right_in_every_context_is_certified(table, monkeypatch):
     outcome = table.prove(monkeypatch)
     assert outcome.certified
     assert outcome.reason == CLAIMS[table.recipe.name]
@@ -245,7 +245,7 @@ def test_problems_made_from_the_worst_cases_are_asked_with_every_operation(monke
     assert asked == ["97//8", "97%8"]
 
 
-def test_logits_in_long_lines_are_those_of_the_reach_alone(table):
+def test_logits_in_long_lines_are_those_of_the_receptive_field_alone(table):
     with torch.no_grad():
         assert certificate._locality_error(table.model.double(), table.enumeration) < 1e-11
     table.model.float()

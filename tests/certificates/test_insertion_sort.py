@@ -66,20 +66,20 @@ def seen_in(most: int, rows: list[list[int]]) -> Seen:
 def listed_for(most: int) -> Seen:
     return {
         (tuple(ids), target)
-        for part, _ in listing_for(most).parts()
+        for part, _ in enumeration_for(most).parts()
         for context in part
         for ids, target in zip(context.ids.tolist(), context.target.tolist(), strict=True)
     }
 
 
-def listing_for(most: int) -> InsertionSortEnumeration:
+def enumeration_for(most: int) -> InsertionSortEnumeration:
     return InsertionSortEnumeration(build_model(recipe(most)), *setting(most))
 
 
 def shown_by_their_problems(most: int) -> Seen:
     """What is seen in the problems that are made from all that is listed."""
     rows = set()
-    for part, _ in listing_for(most).parts():
+    for part, _ in enumeration_for(most).parts():
         _, _, origin = certificate._distinct(part)
         for row in origin.tolist():
             context, case = certificate._locate(part, row)
@@ -117,7 +117,7 @@ def test_random_sortings_show_nothing_that_is_not_listed():
 
 @pytest.mark.parametrize("most", [3, 10, 52])
 def test_the_neighbourhoods_are_those_counted_by_hand(most):
-    """By the token that is written; a label that may stand in a list before is one of all but the last."""
+    """Counts by the token that is written; a label that may stand in a list before is one of all but the last."""
     in_list = most - 1
     behind_equals = 1
     # The digits of the first in the list, or nothing.
@@ -140,7 +140,7 @@ def test_the_neighbourhoods_are_those_counted_by_hand(most):
 
 
 def test_longer_and_more_numbers_show_no_further_pattern():
-    enumeration = listing_for(52)
+    enumeration = enumeration_for(52)
     known = {pattern.key for pattern in enumeration.patterns}
     assert len(known) == 10
     model = build_model(recipe(52))

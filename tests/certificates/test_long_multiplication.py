@@ -26,9 +26,9 @@ TASK, FORMAT = build_problems(RECIPE)
 MODEL = build_model(RECIPE)
 
 Look = tuple[tuple[int, int], ...]
-"""Of every token in a reach, its place and row as seen from the query."""
+"""Return place and row, relative to the query, of every token in a receptive field."""
 Seen = dict[Look, Tensor]
-"""By look, every content once: the reach's tokens and the one that follows, as one number."""
+"""Return, by pattern, the distinct contexts and next tokens, each as one number."""
 
 
 def look(coordinates: Coordinates) -> Look:
@@ -141,7 +141,7 @@ def test_everything_that_is_listed_is_shown_by_the_problem_made_from_it(enumerat
 
 
 def test_the_neighbourhoods_are_those_counted_by_hand(listed):
-    """By the token that is to be written, and whether there is a multiplicand's digit and a row above.
+    """Counts by the token that is to be written, and whether there is a multiplicand's digit and a row above.
 
     A carry is at most the multiplier's digit m: 55 pairs of both. In the first row it is less, or
     both are 0: 46 pairs.

@@ -172,7 +172,7 @@ def test_what_is_listed_is_shown_by_the_problem_made_from_it(enumeration):
 
 
 def test_the_neighbourhoods_are_those_counted_by_hand(enumeration, listed):
-    """By the kind of row and of column; what adds is counted by what subtracts."""
+    """Counts by the kind of row and of column; what adds is counted by what subtracts."""
     # Digits i of the rows y and z, z = y - t with t = b + borrow from 0 to 10. The mark on y tells
     # whether y + b + another borrow reaches 10, which both is possible where y + t is 9 or 10.
     below = 10 * 11 + 20

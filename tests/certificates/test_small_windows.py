@@ -40,8 +40,15 @@ def seen(recipe: Recipe, lines: AnnotatedTokens) -> list[tuple[tuple[object, ...
         query = target - 1
         keys = view.visible[line, query].nonzero()[:, 0]
         buckets: list[Tensor] = [pairs[line, query, keys] for pairs in view.bias_inputs]
-        told = torch.stack([*buckets, lines.ids[line, keys], (keys == query).int()], dim=1)
-        found.append((tuple(sorted(map(tuple, told.tolist()))), int(lines.ids[line, target])))
+        coordinates_of_tokens = torch.stack(
+            [*buckets, lines.ids[line, keys], (keys == query).int()], dim=1
+        )
+        found.append(
+            (
+                tuple(sorted(map(tuple, coordinates_of_tokens.tolist()))),
+                int(lines.ids[line, target]),
+            )
+        )
     return found
 
 

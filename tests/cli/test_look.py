@@ -55,7 +55,7 @@ def test_without_options_next_tokens_and_attention_are_shown(run, trained):
 
 
 @pytest.mark.parametrize("name", LENSES)
-def test_every_lens_is_shown_told_and_drawn(run, trained, tmp_path, name):
+def test_every_lens_is_printed_and_drawn(run, trained, tmp_path, name):
     path = trained[{"evolution": "remembered", "convergence": "looped"}.get(name, "plain")]
     picture = tmp_path / "seen.png"
     arguments = ["look", path, "458+67", "--lens", name, "--num-problems", "20"]
@@ -65,9 +65,9 @@ def test_every_lens_is_shown_told_and_drawn(run, trained, tmp_path, name):
     with Image.open(picture) as image:
         assert min(image.size) > 200
     code, out, _ = run(*arguments, "--json")
-    told = json.loads(out)
-    assert told["problem"] == "458+67"
-    assert list(told["lenses"]) == [name]
+    output = json.loads(out)
+    assert output["problem"] == "458+67"
+    assert list(output["lenses"]) == [name]
 
 
 @pytest.mark.parametrize("name", ["attention", "ablation", "embeddings"])
@@ -150,7 +150,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_are_told_in_one_line(run, trained, name):
+def test_mistakes_are_reported_in_one_line(run, trained, name):
     arguments, said = MISTAKES[name]
     code, out, err = run("look", trained["plain"], *arguments)
     assert (code, out) == (2, "")
@@ -159,7 +159,7 @@ def test_mistakes_are_told_in_one_line(run, trained, name):
 
 
 @pytest.mark.parametrize("lens", ["carry-probe", "patching"])
-def test_tasks_without_carries_are_told_so(run, trained, lens):
+def test_tasks_without_carries_are_refused(run, trained, lens):
     code, _, err = run("look", trained["products"], "12*34", "--lens", lens)
     assert code == 2
     assert err.startswith(f"abacist: lens {lens}: ")

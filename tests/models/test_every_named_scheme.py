@@ -117,7 +117,7 @@ ONLY_DIFFERENCES = {
         PositionScheme(encoding="rotary", coordinate="place"),
     ),
 }
-TOLD_MORE = [name for name in SCHEME_NAMES if name not in ONLY_DIFFERENCES]
+KNOWS_MORE = [name for name in SCHEME_NAMES if name not in ONLY_DIFFERENCES]
 IDS = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]])
 HERE = Coordinates(
     torch.arange(8).unsqueeze(0),
@@ -141,7 +141,7 @@ def test_logits_do_not_change_when_all_coordinates_shift(
         assert same(model(IDS, moved(shift), path="dense"), logits)
 
 
-@pytest.mark.parametrize("positions", TOLD_MORE)
+@pytest.mark.parametrize("positions", KNOWS_MORE)
 def test_logits_change_when_absolute_coordinates_shift(positions: str) -> None:
     model = random_model(positions)
     with torch.no_grad():

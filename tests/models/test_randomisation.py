@@ -39,13 +39,13 @@ def renumbering(before: Tensor, after: Tensor) -> dict[int, int]:
     return mapping
 
 
-PLACED_LINES = st.lists(
+LINES_WITH_PLACES = st.lists(
     st.lists(st.integers(-2, 9), min_size=6, max_size=6), min_size=1, max_size=4
 )
 
 
 @settings(deadline=None, max_examples=100)
-@given(places=PLACED_LINES, spare=st.integers(0, 30), seed=st.integers(0, 1_000))
+@given(places=LINES_WITH_PLACES, spare=st.integers(0, 30), seed=st.integers(0, 1_000))
 def test_a_subset_of_places_is_sorted_distinct_and_within_its_range(
     places: list[list[int]], spare: int, seed: int
 ) -> None:
@@ -233,7 +233,7 @@ def test_the_same_seed_draws_the_same_coordinates(schemes: tuple[PositionScheme,
 
 
 @settings(deadline=None, max_examples=50)
-@given(places=PLACED_LINES, max_offset=st.integers(1, 20), seed=st.integers(0, 1_000))
+@given(places=LINES_WITH_PLACES, max_offset=st.integers(1, 20), seed=st.integers(0, 1_000))
 def test_an_offset_adds_one_number_per_line_to_coordinates_above_0(
     places: list[list[int]], max_offset: int, seed: int
 ) -> None:

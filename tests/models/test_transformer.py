@@ -299,8 +299,8 @@ def test_in_two_layers_a_token_changes_the_logits_of_tokens_that_see_one_that_se
     ids = ids_of("<start>214+43=752<end>")
     coordinates = coordinates_of(FORMAT.annotate(ids))
     first, second = model.visibility(coordinates)
-    reach = second[0].int() @ first[0].int() > 0
-    assert torch.equal(influence(model, ids, coordinates), reach)
+    receptive_field = second[0].int() @ first[0].int() > 0
+    assert torch.equal(influence(model, ids, coordinates), receptive_field)
 
 
 def test_in_a_window_of_places_an_answer_digit_sees_its_column_the_next_and_the_start() -> None:

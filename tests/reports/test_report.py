@@ -126,7 +126,7 @@ def test_the_report_knows_every_suite_and_proposes_those_with_a_use(trained_once
 def test_pictures_of_what_was_recorded(trained_once):
     page = page_of(trained_once["decoder"].directory)
     labels = " ".join(svg["aria-label"] for svg in page.all("svg"))
-    for told in (
+    for message in (
         "Loss by training step",
         "Exact match on validation problems by training step",
         "Exact match by number of digits",
@@ -137,7 +137,7 @@ def test_pictures_of_what_was_recorded(trained_once):
         "Embeddings of 0 to 9, moving from step 0 to step 24",
         "Mean attention by difference of place",
     ):
-        assert told in labels
+        assert message in labels
 
 
 def test_residues_are_drawn_each_as_one_symbol(tmp_path, quick_settings):
@@ -147,7 +147,7 @@ def test_residues_are_drawn_each_as_one_symbol(tmp_path, quick_settings):
     assert "Embeddings of 0 to 52 at steps 0, 12, 24" in str(page_of(run.directory).all("svg"))
 
 
-def test_the_attention_drawn_and_told_is_that_of_the_lens(trained_once, kind):
+def test_the_attention_drawn_and_described_is_that_of_the_lens(trained_once, kind):
     run = trained_once[kind]
     seen = place_attention(run.look(run.task.example))
     page = page_of(run.directory)
@@ -269,7 +269,7 @@ def named(line, model):
     return json.dumps(data | model) if data and isinstance(data, dict) else line
 
 
-def test_what_is_no_answer_is_told_so(decoder):
+def test_what_is_no_answer_is_called_so(decoder):
     failure = json.loads(decoder.failures.read_text().splitlines()[0]) | {"answer": None}
     decoder.failures.write_text(json.dumps(failure) + "\n")
     proof = json.loads(decoder.certificate.read_text()) | {"certified": False}
@@ -300,7 +300,7 @@ def test_nothing_is_missing_where_all_was_done(trained_once):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("scorecard", "{", "scorecard.json is damaged and left out. Type abacist score"),
         ("scorecard", '{"sections": 3}', "scorecard.json is damaged"),
@@ -318,11 +318,11 @@ def test_nothing_is_missing_where_all_was_done(trained_once):
         ("metrics", '{"step": 1}\n', "metrics.jsonl is damaged from line 1 on"),
     ],
 )
-def test_a_damaged_record_is_told_and_left_out(decoder, name, content, told):
+def test_a_damaged_record_is_reported_and_left_out(decoder, name, content, message):
     getattr(decoder, name).write_text(content)
     name_this_model(decoder)
     page = page_of(decoder)
-    assert told in page.text
+    assert message in page.text
     assert (2, "Settings") in page.headings
 
 
@@ -380,14 +380,14 @@ def test_the_command_writes_the_report_and_says_where(decoder, tmp_path, capsys)
     Page(decoder.report.read_text())
     out = tmp_path / "elsewhere.html"
     assert main(["report", str(decoder.path), "--out", str(out), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["report"] == str(out)
-    assert told["bytes"] == out.stat().st_size
+    message = json.loads(capsys.readouterr().out)
+    assert message["report"] == str(out)
+    assert message["bytes"] == out.stat().st_size
     assert out.read_bytes() == decoder.report.read_bytes()
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["no-such-run"], "there is no run no-such-run. Type a run directory"),
         (["{run}", "--out", "report.pdf"], "--out writes HTML, got 'report.pdf'. Type --out"),
@@ -395,10 +395,10 @@ def test_the_command_writes_the_report_and_says_where(decoder, tmp_path, capsys)
         ([], "required: RUN. Type abacist report --help"),
     ],
 )
-def test_mistakes_are_told_in_one_line(decoder, words, told, capsys):
+def test_mistakes_are_reported_in_one_line(decoder, words, message, capsys):
     assert main(["report", *(word.format(run=decoder.path) for word in words)]) == 2
     error = capsys.readouterr().err
-    assert told in error
+    assert message in error
     assert error.count("\n") == 1
 
 

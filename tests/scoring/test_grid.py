@@ -94,7 +94,7 @@ def test_pieces_cover_a_square_and_bound_the_number_of_digits_drawn_together(mon
         assert all(len(piece) <= max(1, 100 // (2 * square)) for piece in pieces)
 
 
-def test_progress_reaches_its_total(half_right):
+def test_progress_ends_at_its_total(half_right):
     progress = []
     GRID.run(half_right, lambda name, done, total: progress.append((done, total)))
     assert [done for done, _ in progress] == sorted(done for done, _ in progress)

@@ -114,7 +114,7 @@ def test_the_largest_space_of_residues_is_numbered_to_its_end() -> None:
         (ArithmeticConfig(operations=("+", "-"), max_digits=9), 2 * 10**18),
     ],
 )
-def test_a_space_knows_its_size_without_listing_it(config: TaskConfig, size: int) -> None:
+def test_a_space_knows_its_size_without_enumerating_it(config: TaskConfig, size: int) -> None:
     assert len(config.build().space()) == size
 
 

@@ -91,7 +91,7 @@ def _attention(record: Record) -> list[View]:
 
 
 def _place_attention(record: Record) -> list[View]:
-    """By difference of place over all fields, and by field as well."""
+    """Attention by difference of place, over all fields and by field."""
     differences, fields = record["differences"], record["fields"]
     heads = _heads(record["weight"]["values"])
     by_difference = {

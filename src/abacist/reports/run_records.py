@@ -48,7 +48,7 @@ class RunRecords:
     certificate: Certificate | None
     """Not certified, with the reason, if the one in the file speaks of another model."""
     failures: dict[str, list[Failure]]
-    """By suite."""
+    """Sections by the name of the suite."""
     attention: Mapping[str, Any] | None
     """Mean attention by field and by difference of place, as `inspection/place_attention.py` writes it."""
     embeddings: "dict[int, NDArray[np.float64]]"

@@ -161,7 +161,7 @@ class Scorecard:
     """The results of all suites that scored a run."""
 
     sections: dict[str, Section]
-    """By the name of the suite."""
+    """Sections by the name of the suite."""
     exempt_digits: int = 0
     """Problems whose longest operand has at most this many digits belong to all splits."""
 
