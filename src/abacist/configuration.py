@@ -359,7 +359,7 @@ def _parse_as(annotation: Any, text: str) -> Any:
         if text not in ("true", "false"):
             raise ValueError
         return text == "true"
-    if annotation in (int, float, str):
+    if annotation is str or (annotation in (int, float) and text.isascii()):
         return annotation(text)
     raise ValueError
 

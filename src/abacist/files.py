@@ -16,6 +16,9 @@ from typing import Any
 
 from abacist.errors import NotSaved, RunError
 
+_MOST_DIGITS = 20
+"""Characters of the longest integer that is read: that of 64 bits, with its sign."""
+
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Replace the file `path` atomically by one with the given content.
@@ -70,12 +73,24 @@ def make_directory(path: Path) -> None:
 def parse_json(text: bytes | str) -> Any:
     """Return the value that JSON text describes.
 
-    Raises `ValueError`, with one line, if the text is not JSON, not UTF-8, or nested too deeply.
+    Raises `ValueError`, with one line, if the text is not JSON or not UTF-8, is nested too deeply, or
+    holds an integer or a character that no record of this package holds: they would fail later, in
+    arithmetic or when they are written.
     """
     try:
-        return json.loads(text)
+        value = json.loads(text, parse_int=_integer)
+        json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise ValueError("it holds half of a surrogate pair, which is no character") from None
+    return value
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"it holds an integer of {len(digits):,} digits")
+    return int(digits)
 
 
 @contextlib.contextmanager

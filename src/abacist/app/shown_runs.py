@@ -152,8 +152,10 @@ class Gallery:
         """
         if name is None:
             return next(iter(self.shown_runs.values()))
-        if name not in self.shown_runs:
-            raise ConfigurationError(f"unknown run {name!r}: {nearest(str(name), self.shown_runs)}")
+        if not isinstance(name, str) or name not in self.shown_runs:
+            raise ConfigurationError(
+                f"unknown run {name!r:.100}: {nearest(str(name), self.shown_runs)}"
+            )
         return self.shown_runs[name]
 
 

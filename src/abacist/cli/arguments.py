@@ -92,7 +92,8 @@ class _WholeNumber:
 
     def __call__(self, text: str) -> int:
         try:
-            value = int(text)
+            # int() also takes digits of other scripts.
+            value = int(text) if text.isascii() else self.low - 1
         except ValueError:
             value = self.low - 1
         if value < self.low or (self.high is not None and value > self.high):

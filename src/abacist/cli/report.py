@@ -32,12 +32,16 @@ def run(arguments: list[str]) -> int:
     html.write(page, path)
     damages = records.damages + damages
     if parsed.json:
-        data = {"run": str(run_directory.path), "report": str(path), "bytes": len(page.encode())}
+        data = {
+            "run": str(run_directory.path),
+            "report": str(path),
+            "bytes": len(page.encode(errors="replace")),
+        }
         print(json.dumps(data | {"damages": damages}))
         return 0
     for damage in damages:
         print(f"Left out: {damage}")
-    print(f"Report: {path} ({len(page.encode()) / 1000:,.0f} kB)")
+    print(f"Report: {path} ({len(page.encode(errors='replace')) / 1000:,.0f} kB)")
     return 0
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -12,6 +13,9 @@ from typing import IO
 
 from abacist.errors import ProblemError
 
+_LONGEST_WORD = 300
+_LONGEST_MESSAGE = 1_500
+"""Characters of an error message; values that a user typed can be far longer."""
 _BLOCK_BYTES = 1 << 16
 _MOST_LINES = 1_000
 """Largest number of lines that are handed on at once."""
@@ -49,9 +53,17 @@ def prepare() -> None:
 
 
 def complain(message: object) -> None:
-    """Print one line to standard error."""
+    """Print one line to standard error, with long words and long lines cut."""
     text = " ".join(str(message).splitlines())
+    text = re.sub(rf"\S{{{_LONGEST_WORD},}}", lambda word: _cut(word[0], _LONGEST_WORD), text)
+    text = _cut(text, _LONGEST_MESSAGE)
     print(f"abacist: {text}", file=sys.stderr, flush=True)
+
+
+def _cut(text: str, length: int) -> str:
+    if len(text) <= length:
+        return text
+    return f"{text[: length - 80]}… ({len(text):,} characters) …{text[-40:]}"
 
 
 def abandon_output() -> None:

@@ -3,11 +3,15 @@
 from dataclasses import dataclass, field
 
 from abacist.data.config import SplitConfig
+from abacist.errors import ConfigurationError
 from abacist.formats.config import FORMATS, FormatConfig
 from abacist.models.config import ModelConfig
 from abacist.scoring.config import ScoringConfig
 from abacist.tasks.config import TASKS, TaskConfig
 from abacist.training.config import TrainingConfig
+
+_LONGEST_NAME = 100
+"""Characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,3 +28,10 @@ class Recipe:
     model: ModelConfig
     training: TrainingConfig
     scoring: ScoringConfig
+
+    def __post_init__(self) -> None:
+        if not (self.name.isprintable() and len(self.name) <= _LONGEST_NAME):
+            raise ConfigurationError(
+                f"name must be one line of at most {_LONGEST_NAME} printable characters, "
+                f"got {self.name[:_LONGEST_NAME]!r}. Try --name add."
+            )

@@ -69,4 +69,4 @@ def write(text: str, path: Path) -> None:
     """Write a page, whole or not at all."""
     if path.is_dir():
         raise RunError(f"{path} is a directory; a report is a file. Type --out {path}/report.html.")
-    files.write_bytes(path, text.encode())
+    files.write_bytes(path, text.encode(errors="replace"))

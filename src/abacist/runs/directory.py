@@ -25,6 +25,7 @@ from abacist import files
 from abacist.configuration import from_json
 from abacist.errors import ConfigurationError, RunError
 from abacist.recipes.recipe import Recipe
+from abacist.training.metrics import Metrics
 
 RUNS = Path("runs")
 
@@ -114,11 +115,15 @@ class RunDirectory:
         """
         if not self.metrics.exists():
             return []
+        with files.os_errors_as_run_errors("read", self.metrics):
+            lines = self.metrics.read_bytes().splitlines()
         records = []
-        for number, line in enumerate(self.metrics.read_text().splitlines(), start=1):
+        for number, line in enumerate(lines, start=1):
             try:
-                records.append(json.loads(line))
-            except ValueError:
+                record = files.parse_json(line)
+                from_json(Metrics, record, "record")
+                records.append(record)
+            except (ValueError, KeyError, TypeError):
                 warnings.warn(
                     f"{self.metrics} is damaged from line {number} on; "
                     "that line and all lines after it are left out.",
@@ -193,10 +198,11 @@ def read_versioned(path: Path) -> dict[str, Any]:
     Raises `RunError` if the file is damaged or the version is not `FORMAT_VERSION`.
     """
     try:
-        record = json.loads(path.read_text())
+        with files.os_errors_as_run_errors("read", path):
+            record = files.parse_json(path.read_bytes())
         if not isinstance(record, dict):
             raise ValueError("it is not an object")
-    except (OSError, ValueError, RecursionError) as error:
+    except ValueError as error:
         raise RunError(f"{path} is damaged: {error}") from error
     version = record.get("format_version")
     if version != FORMAT_VERSION:

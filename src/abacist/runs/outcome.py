@@ -4,13 +4,13 @@ One record, written to `outcome.json` in the directory of each of many seeds, an
 `seeds` in the committed `results/RECIPE.json`. Imports no torch.
 """
 
-import json
 import statistics
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from abacist import files
 from abacist.intervals import Proportion
 
 
@@ -94,7 +94,7 @@ CURVE_POINTS = 60
 def read(path: Path) -> Outcome | None:
     """Return the outcome that a file holds; None if there is no such file or it is damaged."""
     try:
-        return Outcome(**json.loads(path.read_text()))
+        return Outcome(**files.parse_json(path.read_bytes()))
     except (OSError, ValueError, TypeError):
         return None
 
