@@ -51,7 +51,7 @@ def test_a_space_is_a_folder_that_runs_on_its_own(learned, tmp_path, play):
     folder = tmp_path / "space"
     assert play(str(learned.path), "--share-space", str(folder)) == (0, "")
     card = (folder / "README.md").read_text()
-    assert card.startswith("---\ntitle: abacist learned\n")
+    assert card.startswith('---\ntitle: "abacist learned"\n')
     assert "sdk: gradio\nsdk_version: 6." in card
     requirements = (folder / "requirements.txt").read_text().splitlines()
     assert any(line.startswith("torch") for line in requirements)

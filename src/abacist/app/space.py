@@ -6,6 +6,7 @@ The package goes along as it is here, so that the Space shows what was seen here
 """
 
 import importlib.metadata
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,9 +14,11 @@ import abacist
 from abacist import files
 from abacist.errors import RunError
 from abacist.runs import directory
-from abacist.runs.directory import RunDirectory
+from abacist.runs.directory import RunDirectory, read_run_json
 from abacist.training import checkpoint
 
+_PRIVATE = ("machine", "cores")
+"""Keys of `run.json` that describe the machine on which the run was trained."""
 _CARD = """\
 ---
 title: {title}
@@ -69,10 +72,11 @@ def write_space(runs: Sequence[str], folder: Path) -> Path:
     contents["requirements.txt"] = "\n".join([*requirements, ""]).encode()
     contents["app.py"] = _APP.format(runs=paths).encode()
     contents["README.md"] = _CARD.format(
-        title=f"abacist {names[0]}"[:60],
+        # Quoted, so that no character of a name is taken for YAML.
+        title=json.dumps(f"abacist {names[0]}"[:60]),
         gradio=importlib.metadata.version("gradio"),
         version=abacist.__version__,
-        runs=", ".join(names),
+        runs=", ".join(" ".join(name.split()) for name in names),
     ).encode()
     files.write_directory(folder, contents)
     return folder
@@ -89,14 +93,24 @@ def _package() -> dict[str, bytes]:
 
 
 def _run(found: RunDirectory) -> dict[str, bytes]:
-    """What the page reads of a run: its records, and the newest checkpoint."""
+    """What the page reads of a run: its records and weights, and nothing that describes this machine.
+
+    Symbolic links are left out, because they can lead to any file of this machine.
+    """
     checkpoints = checkpoint.all_in(found.checkpoints)
     if not checkpoints:
         raise RunError(
             f"{found.path} has no checkpoint yet. Type abacist train --resume --out {found.path}."
         )
-    records = [found.run_json, found.metrics, found.scorecard, found.failures, found.certificate]
-    chosen = [path for path in records if path.exists()]
-    chosen += sorted(checkpoints[-1].iterdir())
-    chosen += sorted(found.embeddings.glob("step-*.safetensors"))
-    return {path.relative_to(found.path).as_posix(): path.read_bytes() for path in chosen}
+    newest = checkpoint.read(checkpoints[-1])
+    record = {name: value for name, value in read_run_json(found).items() if name not in _PRIVATE}
+    contents = {"run.json": (json.dumps(record, indent=2) + "\n").encode()}
+    for name, data in newest.without_state().items():
+        contents[f"checkpoints/{newest.path.name}/{name}"] = data
+    for path in (
+        *(found.metrics, found.scorecard, found.failures, found.certificate),
+        *sorted(found.embeddings.glob("step-*.safetensors")),
+    ):
+        if path.is_file() and not path.is_symlink():
+            contents[path.relative_to(found.path).as_posix()] = path.read_bytes()
+    return contents

@@ -28,8 +28,9 @@ from abacist.models.transformer import Transformer
 from abacist.training.checkpoint_paths import all_in as all_in
 from abacist.training.optimizer import Optimizer
 
-_FILES = ("model.safetensors", "state.safetensors", "state.json")
-"""The files that the manifest of a checkpoint lists."""
+_STATE = "state.safetensors"
+_FILES = {"model.safetensors", _STATE, "state.json"}
+"""The files that the manifest of a checkpoint lists; one made by `without_state` lacks the state."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,7 @@ def save(directory: Path, model: Transformer, optimizer: Optimizer, progress: Pr
         "state.safetensors": safetensors.torch.save(optimizer.state()),
         "state.json": (json.dumps(asdict(progress)) + "\n").encode(),
     }
-    manifest = {name: hashlib.sha256(content).hexdigest() for name, content in data.items()}
-    manifest_json = (json.dumps(manifest, indent=2) + "\n").encode()
-    files.write_directory(path, data | {"manifest.json": manifest_json})
+    files.write_directory(path, data | {"manifest.json": _manifest(data)})
     return path
 
 
@@ -104,7 +103,17 @@ class Checkpoint:
         Raises `CheckpointError` unless the file has exactly the names, shapes and types of the
         optimiser's state.
         """
-        optimizer.restore(self._tensors("state.safetensors", optimizer.empty_state()))
+        if _STATE not in self.contents:
+            raise CheckpointError(
+                f"{self.path} has no state of the optimiser, because it was written to be shown and "
+                "not to be trained. Resume the run that it is a copy of."
+            )
+        optimizer.restore(self._tensors(_STATE, optimizer.empty_state()))
+
+    def without_state(self) -> dict[str, bytes]:
+        """Return the files of a copy that can be loaded and not resumed, by name."""
+        contents = {name: data for name, data in self.contents.items() if name != _STATE}
+        return contents | {"manifest.json": _manifest(contents)}
 
     def _tensors(self, name: str, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return the tensors of a file, which must look like `expected`."""
@@ -140,9 +149,9 @@ def read(path: Path) -> Checkpoint:
         manifest = files.parse_json(_content(file))
     except ValueError as error:
         raise CheckpointError(f"{file} is damaged: {error}.") from error
-    if not isinstance(manifest, dict) or set(manifest) != set(_FILES):
+    if not isinstance(manifest, dict) or set(manifest) | {_STATE} != _FILES:
         raise CheckpointError(f"{file} does not list the files of a checkpoint.")
-    contents = {name: _content(path / name) for name in _FILES}
+    contents = {name: _content(path / name) for name in sorted(manifest)}
     for name, content in contents.items():
         if hashlib.sha256(content).hexdigest() != manifest[name]:
             raise CheckpointError(
@@ -201,6 +210,11 @@ def _kind(tensor: Tensor | None) -> str:
     if tensor is None:
         return "absent"
     return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
+
+
+def _manifest(contents: Mapping[str, bytes]) -> bytes:
+    checksums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    return (json.dumps(checksums, indent=2) + "\n").encode()
 
 
 def weights_sha256(model: nn.Module) -> str:

@@ -1,0 +1,228 @@
+"""The drill: hostile settings, expressions and streams, full disks and kills, with counts.
+
+    python benchmarks/drill.py [--scale 0.1] [--seed 0] [--out results/drill.json]
+
+Each fault must end in one line, with an exit code, without a traceback, with nothing sound deleted and
+no wrong answer presented as right. Prints the number of faults and failures of each part, and exits with
+1 if there is a failure. `--scale` shortens every part. `tests/faults/` checks the records of a run.
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+
+import abacist
+from abacist import recipes
+from abacist.cli import COMMANDS, main
+from abacist.configuration import settings
+from abacist.runs.circumstances import circumstances
+from abacist.training import checkpoint
+
+NUM_KILLS, NUM_KILLS_WHILE_WRITING = 30, 20
+NUM_EXPRESSIONS = 1_000
+HOSTILE_VALUES = (
+    *("", "-1", "9" * 400, "nan", "１２", "None", "🙂", "a\nb", "../../etc/passwd", "$(true)"),
+)
+STREAMS = ("<&-", ">&-", "2>&-", "<&- >&- 2>&-", ">/dev/full", "2>/dev/full")
+TRAINING = {
+    "training.num_steps": 400,
+    "training.checkpoint_every": 5,
+    "training.validate_every": 100,
+    "training.validation_problems": 20,
+    "training.batch_size": 8,
+    "training.warmup_steps": 10,
+    "model.width": 8,
+    "model.num_heads": 2,
+    "model.mlp_width": 16,
+}
+Failures = Iterator[str | None]
+"""For each fault what failed, or None."""
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "abacist.cli", *words]
+
+
+def complaint_about(code: int, errors: str) -> str | None:
+    """Return what is wrong with how a command ended, or None."""
+    if "Traceback" in errors or "Exception" in errors:
+        return f"a traceback: {errors[-300:]}"
+    if code not in (0, 1, 2):
+        return f"exit code {code}"
+    if len(errors) > 2_000:
+        return f"{len(errors):,} characters of errors"
+    return None
+
+
+def in_process(*words: str) -> tuple[str | None, str]:
+    """Run a command in this process; return what is wrong with how it ended, and its output."""
+    output, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        try:
+            code = main(list(words))
+        except BaseException as error:
+            return f"{type(error).__name__}: {error!s:.200}", ""
+    return complaint_about(code, errors.getvalue()), output.getvalue()
+
+
+def hostile_settings(scale: float) -> Failures:
+    """Every setting of the default recipe with hostile values."""
+    values = HOSTILE_VALUES[: max(1, round(scale * len(HOSTILE_VALUES)))]
+    for setting in settings(recipes.find("add")):
+        for value in values:
+            failure, _ = in_process("model", "add", f"--{setting.name}={value}")
+            yield failure and f"--{setting.name}={value!r:.40}: {failure}"
+
+
+def hostile_expressions(run: Path, scale: float, generator: random.Random) -> Failures:
+    """Random expressions, near to problems and far from them."""
+    alphabet = "0123456789+-*/%=() .,eE_\t\0\n🙂١２٣−<>'\"\\"
+    for _ in range(round(scale * NUM_EXPRESSIONS)):
+        length = generator.choice((0, 1, 2, 5, 20, 200))
+        text = "".join(generator.choice(alphabet) for _ in range(length))
+        if generator.random() < 0.5:
+            text = f"{generator.randrange(10**6)}+{text}"
+        failure, output = in_process("solve", str(run), text, "--json")
+        if failure is None and output:
+            solution = json.loads(output)
+            left, right = solution["problem"].split("+")
+            if solution["expected"] != str(int(left) + int(right)):
+                failure = f"expects {solution['expected']}"
+        yield failure and f"{text!r:.60}: {failure}"
+
+
+def closed_streams(run: Path, scale: float) -> Failures:
+    """Commands with streams that are closed or full."""
+    words = [["recipes"], ["solve", str(run), "1+1"], ["score", str(run), "--stored"]]
+    words += [["report", str(run)], ["compare", str(run), str(run)]]
+    words += [[name, "--help"] for name in COMMANDS]
+    for arguments in words[: max(1, round(scale * len(words)))]:
+        for stream in STREAMS:
+            line = f'"$@" {stream}'
+            result = subprocess.run(
+                ["bash", "-c", line, "bash", *command(*arguments)],
+                capture_output=True,
+                text=True,
+                timeout=300,
+            )
+            failure = complaint_about(result.returncode, result.stderr)
+            yield failure and f"{' '.join(arguments)} {stream}: {failure}"
+
+
+def full_disk(run: Path, folder: Path, scale: float) -> Failures:
+    """Commands that may not write: results are shown, and nothing is half written."""
+    copy = Path(shutil.copytree(run, folder / "full"))
+    before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+    tasks = [["score", str(copy), "--num-problems", "5", "--longest", "10"], ["prove", str(copy)]]
+    tasks += [["report", str(copy)], ["train", "add", "--out", str(folder / "new")]]
+    for arguments in tasks[: max(1, round(scale * len(tasks)))]:
+        line = ["bash", "-c", 'ulimit -f 0; "$@"', "bash", *command(*arguments)]
+        result = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        failure = complaint_about(result.returncode, result.stderr)
+        if failure is None and "cannot write" not in result.stderr:
+            failure = "does not say that it could not be saved"
+        if failure is None and arguments[0] in ("score", "prove") and not result.stdout:
+            failure = "does not show its result"
+        if failure is None and {p: p.read_bytes() for p in before if p.exists()} != before:
+            failure = "changed a file"
+        yield failure and f"{arguments[0]} on a full disk: {failure}"
+
+
+def kills(folder: Path, scale: float, generator: random.Random) -> Failures:
+    """Trainings that are killed, some of them while a checkpoint is written, and resumed."""
+    whole = abacist.train("add", out=folder / "whole", settings=TRAINING)
+    expected, seconds = weights_of(whole.path), whole.directory.read_metrics()[-1]["seconds"]
+    words = [f"--{name}={value}" for name, value in TRAINING.items()]
+    count = max(2, round(scale * (NUM_KILLS + NUM_KILLS_WHILE_WRITING)))
+    for number in range(count):
+        path, while_writing = folder / f"killed-{number}", number % 5 < 2
+        arguments = command("train", "add", "--out", str(path), "--train-only", *words)
+        with subprocess.Popen(
+            arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as process:
+            if while_writing:
+                after = generator.randrange(1, 40)
+                while process.poll() is None and not is_writing(path / "checkpoints", after):
+                    pass
+            else:
+                while process.poll() is None and not (path / "run.json").exists():
+                    time.sleep(0.001)
+                time.sleep(generator.uniform(0, 0.8 * seconds))
+            process.kill()
+        failure = None
+        try:
+            if (path / "run.json").exists():
+                abacist.resume(path)
+            else:
+                abacist.train("add", out=path, settings=TRAINING)
+            resumed = weights_of(path)
+            if any(not torch.equal(expected[name], resumed[name]) for name in expected):
+                failure = "other weights"
+        except Exception as error:
+            failure = f"{type(error).__name__}: {error!s:.200}"
+        yield failure and f"kill {number}: {failure}"
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def is_writing(checkpoints: Path, after: int) -> bool:
+    """Whether a temporary file exists after a step, in a directory that may change meanwhile."""
+    with contextlib.suppress(FileNotFoundError):
+        names = os.listdir(checkpoints)
+        return any(n.startswith(f".step-{5 * after:06d}") for n in names) or any(
+            n > f"step-{5 * after:06d}" for n in names if n.startswith("step-")
+        )
+    return False
+
+
+def weights_of(path: Path) -> dict[str, torch.Tensor]:
+    return load_file(checkpoint.all_in(path / "checkpoints")[-1] / "model.safetensors")
+
+
+def main_program() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path)
+    parsed = parser.parse_args()
+    torch.set_num_threads(1)
+    generator, counts = random.Random(parsed.seed), {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        trained = abacist.train("add", out=folder / "run", settings=TRAINING)
+        trained.score(["lengths"], num_problems=5, longest=10)
+        trained.prove()
+        parts = {
+            "hostile settings": hostile_settings(parsed.scale),
+            "hostile expressions": hostile_expressions(trained.path, parsed.scale, generator),
+            "closed and full streams": closed_streams(trained.path, parsed.scale),
+            "full disk": full_disk(trained.path, folder, parsed.scale),
+            "kill -9 and resume": kills(folder, parsed.scale, generator),
+        }
+        for part, results in parts.items():
+            failures = list(results)
+            found = [failure for failure in failures if failure is not None]
+            counts[part] = {"faults": len(failures), "failures": len(found)}
+            print(f"{part}: {len(failures):,} faults, {len(found):,} failures", flush=True)
+            for failure in found[:10]:
+                print(f"  {failure}", flush=True)
+    if parsed.out:
+        record = {"scale": parsed.scale, "seed": parsed.seed, "parts": counts, **circumstances()}
+        parsed.out.write_text(json.dumps(record, indent=2) + "\n")
+    return 1 if any(part["failures"] for part in counts.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main_program())
