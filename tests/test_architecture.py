@@ -12,6 +12,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "abacist"
 LAYERS = [
     {
         "errors",
+        "extensions",
         "vocabulary",
         "generators",
         "files",

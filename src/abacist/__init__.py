@@ -19,15 +19,30 @@ if TYPE_CHECKING:
     from abacist.api import resume as resume
     from abacist.api import train as train
     from abacist.errors import AbacistError as AbacistError
+    from abacist.extensions import load as load_extension
     from abacist.recipes import RECIPES as RECIPES
+    from abacist.recipes.column_tasks import column_task as column_task
     from abacist.runs.run import Run as Run
     from abacist.runs.run import load as load
+    from abacist.tasks.column_task import in_base as in_base
 
 __version__ = "0.1.0"
-__all__ = ["RECIPES", "AbacistError", "Run", "load", "resume", "train"]
+__all__ = [
+    "RECIPES",
+    "AbacistError",
+    "Run",
+    "column_task",
+    "in_base",
+    "load",
+    "load_extension",
+    "resume",
+    "train",
+]
 
 _MODULES = {
     "AbacistError": "abacist.errors",
+    "column_task": "abacist.recipes.column_tasks",
+    "in_base": "abacist.tasks.column_task",
     "RECIPES": "abacist.recipes",
     "Run": "abacist.runs.run",
     "load": "abacist.runs.run",
@@ -37,6 +52,8 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "load_extension":
+        return importlib.import_module("abacist.extensions").load
     if name in _MODULES:
         return getattr(importlib.import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'abacist' has no attribute {name!r}")

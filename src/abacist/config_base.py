@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 from abacist.errors import ConfigurationError, number_text, range_complaint
+from abacist.extensions import Registry
 
 Value = TypeVar("Value")
 
@@ -139,17 +140,18 @@ class ConfigFamily(Config):
     """Base class of configurations that a `kind` distinguishes, such as those of all tasks.
 
     A direct subclass founds a family. Each class below it that has a `kind` joins the family's
-    table `kinds` when it is defined, and can from then on be read from JSON.
+    table `kinds` when it is defined, and can from then on be read from JSON. A kind that another
+    class has is refused.
     """
 
     kind: ClassVar[str]
     """Name of the class in JSON, unique within the family."""
-    kinds: ClassVar[dict[str, type[Any]]]
+    kinds: ClassVar[Registry[type[Any]]]
     """The members of the family by their kind."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if ConfigFamily in cls.__bases__:
-            cls.kinds = {}
+            cls.kinds = Registry(f"{cls.section} kind")
         elif "kind" in vars(cls):
-            cls.kinds[cls.kind] = cls
+            cls.kinds.register(cls.kind, cls)

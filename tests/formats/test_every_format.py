@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from itertools import combinations, product
 
 import torch
+from extension_tasks import LargerTextConfig, column_task
 from torch import Tensor
 from written_lines import ANNOTATIONS, Pair, texts
 
@@ -15,6 +16,7 @@ from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTok
 from abacist.formats.config import (
     FORMATS,
     CarryTraceFormatConfig,
+    ColumnsFormatConfig,
     FormatConfig,
     InsertionSortFormatConfig,
     LabelsFormatConfig,
@@ -26,6 +28,7 @@ from abacist.formats.config import (
     PlainFormatConfig,
     ResiduesFormatConfig,
     RunningSumsFormatConfig,
+    TextFormatConfig,
     WorkedFormatConfig,
 )
 from abacist.tasks.config import (
@@ -43,7 +46,8 @@ MIXED = ArithmeticConfig(operations=("+", "-", "*", "//", "%"), max_digits=4)
 
 def first_task(format: FormatConfig) -> TaskConfig:
     """The first named task that a format can write."""
-    return next(task for task in TASKS.values() if format.obstacle(task) is None)
+    tasks = [*TASKS.values(), column_task("test-add"), LargerTextConfig()]
+    return next(task for task in tasks if format.obstacle(task) is None)
 
 
 NAMED_PAIRS = [Pair(name, first_task(format), format) for name, format in FORMATS.items()]
@@ -104,6 +108,11 @@ FURTHER_PAIRS = [
         ("add modulo 9", ModularAdditionConfig(modulus=9), PlainFormatConfig()),
         ("add modulo 2 residues", ModularAdditionConfig(modulus=2), ResiduesFormatConfig()),
         ("add modulo 1000 residues", ModularAdditionConfig(modulus=1_000), ResiduesFormatConfig()),
+        ("words", LargerTextConfig(), TextFormatConfig()),
+        *[(f"{name} {states}", column_task(name), ColumnsFormatConfig(states=states))
+          for name in ("test-add-hexadecimal", "test-add-three", "test-subtract", "test-divide",
+                       "test-compare", "test-parity")
+          for states in (False, True)],
         ("add 25 coupled", ArithmeticConfig(max_operands=25, max_digits=3), FORMATS["coupled"]),
     ]
 ]  # fmt: skip

@@ -10,15 +10,17 @@ other, each from the previous sum and one operand. What holds for one such addit
 stands in its line, holds for sums of any number of operands.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
 from typing import ClassVar, Protocol
 
 import torch
+from torch import Tensor
 
 from abacist.certificates.receptive_fields import STRANGER, SYMBOL, NotProvable
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, AnnotatedTokens, Field
+from abacist.formats.columns import DIGIT, OPERAND, STATE, ColumnsFormat
 from abacist.formats.config import PlainFormatConfig
 from abacist.formats.format import Format
 from abacist.formats.plain import PlainFormat
@@ -27,11 +29,14 @@ from abacist.models.config import ModelConfig
 from abacist.models.receptive_field import receptive_field_over
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.column_rule import ColumnRule
-from abacist.tasks.problems import Numbers, Problems, Shapes
+from abacist.tasks.column_task import ColumnAnswer
+from abacist.tasks.problems import OWN, Numbers, Problems, Shapes
 from abacist.tasks.task import Task
 
 RESULT = -2
 """The role of the digits of the result."""
+ENTERED = -4
+"""The role of a written state; its column is the one that is entered in it."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +53,12 @@ class Calculation:
     """Number of digits of each operand."""
     terminator: int
     """The token after the result."""
-    sign: int | None = None
-    """The token that stands for a state left over; None if that is written as digits."""
+    left_over: Callable[[Tensor], Tensor] | None = None
+    """Returns the token that stands for a state left over; None if that is written as digits or not at all."""
+    first_state: int = 0
+    """The token of state 0, where states are written."""
+    writes_states: bool = False
+    """Whether the state is written after every digit."""
     zeros_between: int = 0
     """Number of operands 0 that the problem has after the first operand of the calculation …"""
     ones_after: int = 0
@@ -63,7 +72,7 @@ class Calculation:
         return [
             token
             for token in range(columns)
-            if self.numbers[token] == RESULT
+            if self.numbers[token] in (RESULT, ENTERED)
             or (self.numbers[token] == SYMBOL and self.columns[token] == ANCHOR)
         ]
 
@@ -79,6 +88,8 @@ class CalculationLayout(Protocol):
     rule: ColumnRule
     claim: str
     """What a model does that is right in every context."""
+    ahead: ClassVar[int]
+    """Number of columns after a token's own that its right next token depends on."""
 
     def counts(self) -> range:
         """Return how many operands one calculation can have."""
@@ -95,6 +106,8 @@ class CalculationLayout(Protocol):
 
 def find_layout(task: Task, format: Format, model: ModelConfig) -> CalculationLayout:
     """Return the layout of a task in a format for such a model. Raises `NotProvable` if there is none."""
+    if isinstance(format, ColumnsFormat):
+        return _Columns(format)
     rule = task.column_rule() if isinstance(task, Arithmetic) else None
     if rule is None or not isinstance(task, Arithmetic):
         raise NotProvable(
@@ -148,6 +161,7 @@ class _Plain:
     format: PlainFormat
     rule: ColumnRule
     claim: str = field(init=False)
+    ahead: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         self.claim = f"{self.task.claim} of every length."
@@ -183,8 +197,15 @@ class _Plain:
         assert self.format.end_id is not None
         # Nothing follows the end token.
         numbers[-1] = STRANGER
-        sign = None if negative is None else self.format.sign_id
-        return Calculation(line, numbers, columns, lengths, self.format.end_id, sign)
+        left_over = None
+        if negative is not None:
+            sign = self.format.sign_id
+            assert sign is not None
+
+            def left_over(state_n: Tensor) -> Tensor:
+                return torch.full_like(state_n, sign)
+
+        return Calculation(line, numbers, columns, lengths, self.format.end_id, left_over)
 
 
 @dataclass
@@ -193,6 +214,7 @@ class _RunningSums:
 
     format: RunningSumsFormat
     rule: ColumnRule
+    ahead: ClassVar[int] = 1
     claim: str = "adds any two or more non-negative integers, however many, of every length."
 
     def counts(self) -> range:
@@ -242,6 +264,73 @@ class _RunningSums:
             terminator,
             zeros_between=number - 1,
             ones_after=ones_after,
+        )
+
+
+class _Columns:
+    """Lines of a column task."""
+
+    def __init__(self, format: ColumnsFormat) -> None:
+        self.format, self.rule = format, format.rule
+        self.claim = f"{format.machine.name} is right for operands of every length."
+        self.ahead = 0 if format.writes_states else 1
+
+    def counts(self) -> range:
+        return range(self.format.machine.num_operands, self.format.machine.num_operands + 1)
+
+    def calculations(self, longest: int, result: int) -> Iterator[Calculation]:
+        for lengths in self._lengths(longest):
+            extends = self.rule.left_over == "digits" and self.format.machine.most_extra_columns > 0
+            yield self._calculation(lengths, max(lengths) + (result if extends else 0))
+
+    def long_calculations(self) -> Iterable[Calculation]:
+        lengths = [(60, 35, 12, 57), (12, 57, 60, 35), (9, 4, 9, 2)]
+        for some in lengths:
+            cut = some[: self.format.machine.num_operands]
+            if self.rule.most_significant_first:
+                cut = (max(cut),) * len(cut)
+            yield self._calculation(cut, max(cut))
+
+    def _lengths(self, longest: int) -> Iterator[tuple[int, ...]]:
+        count = self.format.machine.num_operands
+        if not self.rule.most_significant_first:
+            yield from product(range(1, longest + 1), repeat=count)
+            return
+        for length in range(1, longest + 1):
+            yield (length,) * count
+
+    def _calculation(self, lengths: tuple[int, ...], result: int) -> Calculation:
+        """Return a calculation whose result has this many digits."""
+        operands = torch.ones(1, len(lengths), max(lengths), dtype=torch.uint8)
+        problems = Problems(operands, Shapes.of(torch.tensor([lengths]), OWN))
+        written = torch.ones(1, result, dtype=torch.uint8)
+        states = torch.zeros(1, result, dtype=torch.int64)
+        format = self.format
+        if not format.writes_states and self.rule.left_over in ("sign", "state"):
+            states[0, -1] = 1
+        answer = ColumnAnswer(written, states, torch.tensor([result]), self.rule)
+        line = format.write(problems, answer)
+        parts = {DIGIT: RESULT, STATE: ENTERED}
+        roles = format.roles(line.ids[0])
+        numbers = [
+            role.row - 1 if role.part == OPERAND else parts.get(role.part, SYMBOL) for role in roles
+        ]
+        # Nothing follows the end token.
+        numbers[-1] = STRANGER
+        is_token = not format.writes_states and self.rule.left_over != "digits"
+        return Calculation(
+            line,
+            numbers,
+            # Of all symbols, the result begins after `=` only.
+            [
+                EVERYWHERE if number == SYMBOL and role.part != "=" else role.column
+                for number, role in zip(numbers, roles, strict=True)
+            ],
+            lengths,
+            format.end_id,
+            format.left_over_token if is_token else None,
+            first_state=format.first_state,
+            writes_states=format.writes_states,
         )
 
 

@@ -15,7 +15,12 @@ import torch
 from torch import Tensor
 
 from abacist import generators
-from abacist.certificates.calculation_layout import RESULT, Calculation, CalculationLayout
+from abacist.certificates.calculation_layout import (
+    ENTERED,
+    RESULT,
+    Calculation,
+    CalculationLayout,
+)
 from abacist.certificates.receptive_fields import (
     SYMBOL,
     Context,
@@ -28,6 +33,7 @@ from abacist.certificates.receptive_fields import (
 from abacist.models.receptive_field import receptive_field_over
 from abacist.models.transformer import Transformer
 from abacist.tasks.column_rule import ColumnRule
+from abacist.tasks.problems import DIGIT_CHARACTERS
 
 _CASES_AT_ONCE = 200_000
 _MOST_AT_ONCE = 20_000_000
@@ -49,8 +55,14 @@ class ColumnPattern(Pattern):
 
     @property
     def target_column(self) -> int:
-        """The column of the result that the right next token stands in."""
-        return self.columns[-1] + 1
+        """The last column that decides the right next token."""
+        follows_own_column = self.calculation.writes_states and self.columns[-1] > 0
+        return self.columns[-1] if follows_own_column else self.columns[-1] + 1
+
+    @property
+    def target_is_state(self) -> bool:
+        """Whether the right next token is the state that is entered after the target column."""
+        return self.calculation.writes_states and self.numbers[-1] == RESULT
 
     @cached_property
     def lowest_column(self) -> int:
@@ -74,11 +86,12 @@ class Choices:
     """The digits that matter, with the smallest value of each: 1 for a leading digit of several."""
     states: tuple[int, ...]
     """States in which the rule can enter the lowest column."""
+    base: int = 10
 
     @property
     def num_cases(self) -> int:
         """Number of combinations, including those that no right line contains."""
-        return len(self.states) * prod(10 - smallest for smallest in self.digits.values())
+        return len(self.states) * prod(self.base - smallest for smallest in self.digits.values())
 
     def signature(self) -> tuple[object, ...]:
         """Return a value that is equal for equal choices within patterns of equal key."""
@@ -109,8 +122,9 @@ class ColumnAdditionEnumeration:
         for calculation in self.layout.long_calculations():
             line = calculation.line
             is_digit = torch.tensor([number != SYMBOL for number in calculation.numbers])
-            is_digit = is_digit & (line.ids < 10)
-            random_digits = torch.randint(10, (16, line.ids.shape[1]), generator=generator)
+            base = self.layout.rule.base
+            is_digit = is_digit & (line.ids < base)
+            random_digits = torch.randint(base, (16, line.ids.shape[1]), generator=generator)
             yield torch.where(is_digit, random_digits, line.ids), [calculation]
 
 
@@ -155,14 +169,15 @@ def enumerate_choices(
     Raises `NotProvable` if there are certainly more than `most_cases`.
     """
     below, above = _extent_in_places(model)
-    richest = 10 ** (layout.counts()[-1] * (below + max(above, 1) + 1))
+    richest = layout.rule.base ** (layout.counts()[-1] * (below + max(above, layout.ahead) + 1))
     if richest > most_cases:
         raise too_many(richest)
     carried = {count: columns_below(layout.rule, count) for count in layout.counts()}
     choices_by_key: dict[bytes, list[Choices]] = {}
     signatures = set()
     for pattern in patterns(model, layout):
-        choices = _choices(pattern, tuple(sorted(carried[len(pattern.calculation.lengths)])))
+        states = tuple(sorted(carried[len(pattern.calculation.lengths)]))
+        choices = _choices(pattern, states, layout.rule)
         signature = (pattern.key, choices.signature())
         if signature not in signatures:
             signatures.add(signature)
@@ -179,21 +194,22 @@ def contexts(group: list[Choices], rule: ColumnRule) -> Iterator[tuple[list[Cont
     num_cases = sum(choices.num_cases for choices in group)
     num_held = len(group[0].pattern.held)
     num_split = 0
-    while num_cases > _CASES_AT_ONCE * 10**num_split and num_split < num_held:
+    base = rule.base
+    while num_cases > _CASES_AT_ONCE * base**num_split and num_split < num_held:
         num_split += 1
-    if num_cases > _MOST_AT_ONCE * 10**num_split:
+    if num_cases > _MOST_AT_ONCE * base**num_split:
         raise too_many(num_cases)
-    for number, values in enumerate(product(range(10), repeat=num_split), start=1):
+    for number, values in enumerate(product(range(base), repeat=num_split), start=1):
         parts = []
         for choices in group:
             fixed = dict(zip(choices.pattern.held, values, strict=False))
             if all(value >= choices.digits[digit] for digit, value in fixed.items()):
                 parts.append(_context(choices, fixed, rule))
-        num_done = num_cases * number // 10**num_split
-        yield parts, num_done - num_cases * (number - 1) // 10**num_split
+        num_done = num_cases * number // base**num_split
+        yield parts, num_done - num_cases * (number - 1) // base**num_split
 
 
-def _choices(pattern: ColumnPattern, carried: tuple[int, ...]) -> Choices:
+def _choices(pattern: ColumnPattern, carried: tuple[int, ...], rule: ColumnRule) -> Choices:
     """Return what can vary in a pattern. A state can be carried into any column except the first."""
     bottom = pattern.lowest_column
     lengths = pattern.calculation.lengths
@@ -205,16 +221,19 @@ def _choices(pattern: ColumnPattern, carried: tuple[int, ...]) -> Choices:
     }
     digits = sorted({*pattern.held, *deciding}, key=lambda digit: (digit[1], digit[0]))
     smallest = {
-        (number, column): 1 if 1 < column == lengths[number] else 0 for number, column in digits
+        (number, column): 1
+        if 1 < column == lengths[number] and not rule.most_significant_first
+        else 0
+        for number, column in digits
     }
-    return Choices(pattern, smallest, (0,) if bottom == 1 else carried)
+    return Choices(pattern, smallest, (0,) if bottom == 1 else carried, rule.base)
 
 
 def _context(choices: Choices, fixed: dict[Digit, int], rule: ColumnRule) -> Context:
     """Return all cases that occur in a right line, by running the column rule; `fixed` holds some digits."""
     pattern, calculation = choices.pattern, choices.pattern.calculation
     domains = [
-        torch.tensor([fixed[digit]]) if digit in fixed else torch.arange(smallest, 10)
+        torch.tensor([fixed[digit]]) if digit in fixed else torch.arange(smallest, rule.base)
         for digit, smallest in choices.digits.items()
     ]
     cases = torch.cartesian_prod(*domains, torch.tensor(choices.states))
@@ -223,23 +242,37 @@ def _context(choices: Choices, fixed: dict[Digit, int], rule: ColumnRule) -> Con
     state = entering = cases[:, -1]
 
     zero, written = torch.zeros_like(state), {}
+    entered = {pattern.lowest_column: state}
     possible = torch.ones(len(cases), dtype=torch.bool)
+    if rule.most_significant_first and pattern.lowest_column == 1 < calculation.lengths[0]:
+        # Not all operands have a zero before their digits.
+        possible = torch.stack([digits[digit] for digit in digits if digit[1] == 1]).any(dim=0)
     for column in range(pattern.lowest_column, pattern.target_column + 1):
         inside = any(column <= length for length in calculation.lengths)
         continues = torch.ones_like(possible) if inside else state != 0
+        if not inside and calculation.writes_states and rule.left_over != "digits":
+            continues = torch.zeros_like(possible)
         read = [digits.get((number, column), zero) for number in range(len(calculation.lengths))]
-        token, state = rule.step(state, torch.stack(read, dim=1))
-        if not inside and calculation.sign is not None:
-            # The state that is left over is written as one sign, and nothing is left after it.
-            token, state = zero + calculation.sign, zero
+        token, following = rule.step(state, torch.stack(read, dim=1))
+        if not inside and calculation.left_over is not None:
+            # The state that is left over is written as one token, and nothing is left after it.
+            token, following = calculation.left_over(state), zero
+        state = following
         written[column] = torch.where(continues, token, calculation.terminator)
+        entered[column + 1] = state
         if column < pattern.target_column:
             possible &= continues  # the query belongs to the result, so the result got this far
+    top = pattern.target_column
+    target = written[top]
+    if pattern.target_is_state:
+        target, possible = calculation.first_state + entered[top + 1], possible & continues
     ids = [
         zero + symbol
         if number == SYMBOL
         else written[column]
         if number == RESULT
+        else calculation.first_state + entered[column]
+        if number == ENTERED
         else digits[number, column]
         for number, column, symbol in zip(
             pattern.numbers, pattern.columns, pattern.ids, strict=True
@@ -250,7 +283,7 @@ def _context(choices: Choices, fixed: dict[Digit, int], rule: ColumnRule) -> Con
     return Context(
         pattern,
         torch.stack(ids, dim=1)[possible],
-        written[pattern.target_column][possible],
+        target[possible],
         partial(_operands, pattern, rule, entering, digits),
     )
 
@@ -274,7 +307,10 @@ def _operands(
             # Digits that the case does not fix can be anything; 1 can be a leading digit as well.
             values = digits.get((number, column))
             text.append(1 if values is None else int(values[case]))
-        operands.append("".join(map(str, reversed(text))))
+        descending = text if rule.most_significant_first else reversed(text)
+        written = "".join(DIGIT_CHARACTERS[digit] for digit in descending)
+        # Shorter operands have zeros before them where the most significant column is read first.
+        operands.append((written.lstrip("0") or "0") if rule.most_significant_first else written)
     return calculation.operands(operands)
 
 
@@ -284,7 +320,7 @@ def columns_below(rule: ColumnRule, num_operands: int) -> dict[int, list[tuple[i
     A column holds one digit of each operand. A 0 is used only where no other digit leads there, so
     that an operand can end in any of these columns.
     """
-    digits = torch.tensor([1, 2, 3, 4, 5, 6, 7, 8, 9, 0])
+    digits = torch.tensor([*range(1, rule.base), 0])
     columns = torch.cartesian_prod(*[digits] * num_operands)
     columns = columns.view(-1, num_operands)
     paths: dict[int, list[tuple[int, ...]]] = {}
@@ -292,7 +328,12 @@ def columns_below(rule: ColumnRule, num_operands: int) -> dict[int, list[tuple[i
     while frontier:
         reached: dict[int, list[tuple[int, ...]]] = {}
         for state, path in frontier.items():
-            _, following = rule.step(torch.full((len(columns),), state), columns)
+            if rule.most_significant_first and not path:
+                # The first of several columns holds a digit other than 0.
+                first = columns[columns.any(dim=1)]
+                _, following = rule.step(torch.zeros(len(first), dtype=torch.int64), first)
+            else:
+                _, following = rule.step(torch.full((len(columns),), state), columns)
             for number, next_state in enumerate(following.tolist()):
                 if next_state not in paths and next_state not in reached:
                     reached[next_state] = [*path, tuple(columns[number].tolist())]

@@ -90,9 +90,30 @@ def _dispatch(arguments: list[str]) -> int:
         warnings.simplefilter("default")
         warnings.simplefilter("always", NotSaved)
         warnings.showwarning = show_warning
+        rest = _load_extensions(rest)
         code: int = importlib.import_module(f"abacist.cli.{name}").run(rest)
     # After the result, which is all that is left of it.
     sys.stdout.flush()
     for message in unsaved:
         streams.complain(message)
     return 1 if unsaved else code
+
+
+def _load_extensions(arguments: list[str]) -> list[str]:
+    """Load the extensions of installed packages and of `--extension`; return the other arguments."""
+    from abacist import extensions
+
+    others, words = [], iter(arguments)
+    sources = []
+    for word in words:
+        option, equals, source = word.partition("=")
+        if option != "--extension":
+            others.append(word)
+            continue
+        source = source if equals else next(words, "")
+        if not source:
+            raise UserError("--extension needs a Python file or an importable module after it.")
+        sources.append(source)
+    extensions.load_installed()
+    extensions.load_all(sources)
+    return others

@@ -17,6 +17,12 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        # The command takes this option out of the arguments before any parser reads them.
+        self.add_argument(
+            "--extension",
+            metavar="FILE.py",
+            help="load tasks, formats, encodings and recipes from a file or an importable module",
+        )
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing usage."""
@@ -50,6 +56,14 @@ class Parser(argparse.ArgumentParser):
         """The option of commands that let a model calculate."""
         self.add_argument(
             "--device", default="auto", metavar="NAME", help="cpu, cuda, mps or auto (the default)"
+        )
+
+    def add_accept_changed_extension(self) -> None:
+        """The option of commands that refuse a run whose extension has changed since its training."""
+        self.add_argument(
+            "--accept-changed-extension",
+            action="store_true",
+            help="go on although the source of an extension is not that of the run's training",
         )
 
     def add_json(self) -> None:

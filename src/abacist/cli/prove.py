@@ -39,6 +39,7 @@ def run(arguments: list[str]) -> int:
         default="float32",
         help="the arithmetic for which the claim shall hold (default: float32)",
     )
+    parser.add_accept_changed_extension()
     parser.add_json()
     parsed = parser.parse(arguments)
 
@@ -47,7 +48,7 @@ def run(arguments: list[str]) -> int:
     from abacist.reports import terminal
     from abacist.runs.run import load
 
-    trained = load(parsed.run)
+    trained = load(parsed.run, accept_changed_extension=parsed.accept_changed_extension)
     source = None if parsed.formal is None else formal.weights_source(trained.trained_model())
     certificate = proved(trained, parsed.max_minutes, parsed.precision)
     if parsed.json:

@@ -87,6 +87,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--resume", action="store_true", help="finish the run in --out (default: the newest run)"
     )
+    parser.add_accept_changed_extension()
     parser.add_argument("--overwrite", action="store_true", help="replace the run in --out")
     parser.add_argument("--train-only", action="store_true", help="neither score nor prove")
     parser.add_json()
@@ -143,7 +144,9 @@ def _resume(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | None"
         recipe,
         run_directory.path,
         parsed.track,
-        lambda observer: training.resume(run_directory.path, observer, parsed.device),
+        lambda observer: training.resume(
+            run_directory.path, observer, parsed.device, parsed.accept_changed_extension
+        ),
     )
 
 
@@ -290,6 +293,8 @@ def _with_progress(
 
         def on_start(self, parameters: int, threads: int, step: int) -> None:
             begun = f", from step {step:,}" if step else ""
+            if recipe.name in recipes.RECIPES.origins:
+                self.ticker.say(" ".join(recipes.promise(recipe.name)[1].split()))
             self.ticker.say(
                 f"training {recipe.name} into {path}: {parameters:,} parameters, "
                 f"{threads} thread{'s' * (threads > 1)}{begun}"

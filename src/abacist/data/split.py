@@ -28,7 +28,11 @@ def hash_problems(problems: Problems, ordered: bool = False) -> Tensor:
     """
     digits, lengths = problems.digits_BNW, problems.lengths_BN
     columns = torch.arange(digits.shape[2], device=digits.device)
-    table = _mix((columns * 16).unsqueeze(1) + torch.arange(10, device=digits.device) + 1)
+    largest = int(digits.max()) if digits.numel() else 0
+    values = torch.arange(max(10, largest + 1), device=digits.device)
+    # Digits above 15, in bases above 16, must not get the number of the next column.
+    keys = values % 16 + ((values // 16) << 48)
+    table = _mix((columns * 16).unsqueeze(1) + keys + 1)
     inside = columns < lengths.unsqueeze(-1)
     salts = table[columns.expand_as(inside), digits.long()]
     operands = _mix((salts * inside).sum(dim=-1) + lengths)

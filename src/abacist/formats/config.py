@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from abacist.config_base import ConfigFamily, setting
 from abacist.errors import ConfigurationError
-from abacist.tasks.config import ArithmeticConfig, ModularAdditionConfig, SortingConfig, TaskConfig
+from abacist.extensions import Registry
+from abacist.tasks.config import (
+    ArithmeticConfig,
+    ColumnTaskConfig,
+    ModularAdditionConfig,
+    OwnTaskConfig,
+    SortingConfig,
+    TaskConfig,
+)
 
 if TYPE_CHECKING:
     from abacist.formats.format import Format
@@ -312,41 +320,80 @@ class ResiduesFormatConfig(FormatConfig):
         return ResiduesFormat(self, task)
 
 
-FORMATS: dict[str, FormatConfig] = {
-    "reversed": PlainFormatConfig(),
-    "usual": PlainFormatConfig(operand_order="usual", answer_order="usual"),
-    "complement": PlainFormatConfig(negative="complement", answer_padding="longest"),
-    "zero-padded": PlainFormatConfig(
-        start_token=False,
-        operand_order="usual",
-        operand_padding="fixed",
-        answer_padding="fixed",
-    ),
-    "coupled": PlainFormatConfig(
-        start_token=False,
-        operand_order="usual",
-        operand_padding="longest",
-        answer_padding="longest",
-    ),
-    "spaced": PlainFormatConfig(
-        start_token=False, operand_order="usual", answer_order="usual", spaces="around"
-    ),
-    "random-spaces": PlainFormatConfig(
-        start_token=False, operand_order="usual", answer_order="usual", spaces="random"
-    ),
-    "carry-trace": CarryTraceFormatConfig(),
-    "running-sums": RunningSumsFormatConfig(),
-    "long-division": LongDivisionFormatConfig(),
-    "non-restoring-division": NonRestoringDivisionFormatConfig(),
-    "partial-products": PartialProductsFormatConfig(),
-    "long-multiplication": LongMultiplicationFormatConfig(),
-    "worked": WorkedFormatConfig(),
-    "labels": LabelsFormatConfig(),
-    "insertion-sort": InsertionSortFormatConfig(),
-    "parallel": ParallelFormatConfig(),
-    "mirrored": ParallelFormatConfig(mirrored=True),
-    "residues": ResiduesFormatConfig(),
-}
+@dataclass(frozen=True, kw_only=True)
+class TextFormatConfig(FormatConfig):
+    """Operands, `=`, answer, as a person would type them: `<start>12,18=6<end>`."""
+
+    kind: ClassVar = "text"
+    coordinates: ClassVar = ("index", "row", "place")
+    task_class: ClassVar = OwnTaskConfig
+    writes: ClassVar = "tasks that extensions define"
+
+    def construct(self, task: TaskConfig) -> "Format":
+        from abacist.formats.text import TextFormat
+
+        return TextFormat(self, task)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnsFormatConfig(FormatConfig):
+    """Column tasks, digits in the order in which they are read: `<start>21,43=64<end>`."""
+
+    kind: ClassVar = "columns"
+    coordinates: ClassVar = ("index", "row", "place")
+    task_class: ClassVar = ColumnTaskConfig
+    writes: ClassVar = "column tasks"
+
+    states: bool = False
+    """Write the state of the machine after every digit."""
+
+    def construct(self, task: TaskConfig) -> "Format":
+        from abacist.formats.columns import ColumnsFormat
+
+        return ColumnsFormat(self, task)
+
+
+FORMATS: Registry[FormatConfig] = Registry(
+    "format",
+    {
+        "reversed": PlainFormatConfig(),
+        "usual": PlainFormatConfig(operand_order="usual", answer_order="usual"),
+        "complement": PlainFormatConfig(negative="complement", answer_padding="longest"),
+        "zero-padded": PlainFormatConfig(
+            start_token=False,
+            operand_order="usual",
+            operand_padding="fixed",
+            answer_padding="fixed",
+        ),
+        "coupled": PlainFormatConfig(
+            start_token=False,
+            operand_order="usual",
+            operand_padding="longest",
+            answer_padding="longest",
+        ),
+        "spaced": PlainFormatConfig(
+            start_token=False, operand_order="usual", answer_order="usual", spaces="around"
+        ),
+        "random-spaces": PlainFormatConfig(
+            start_token=False, operand_order="usual", answer_order="usual", spaces="random"
+        ),
+        "carry-trace": CarryTraceFormatConfig(),
+        "running-sums": RunningSumsFormatConfig(),
+        "long-division": LongDivisionFormatConfig(),
+        "non-restoring-division": NonRestoringDivisionFormatConfig(),
+        "partial-products": PartialProductsFormatConfig(),
+        "long-multiplication": LongMultiplicationFormatConfig(),
+        "worked": WorkedFormatConfig(),
+        "labels": LabelsFormatConfig(),
+        "insertion-sort": InsertionSortFormatConfig(),
+        "parallel": ParallelFormatConfig(),
+        "mirrored": ParallelFormatConfig(mirrored=True),
+        "residues": ResiduesFormatConfig(),
+        "text": TextFormatConfig(),
+        "columns": ColumnsFormatConfig(),
+        "column-trace": ColumnsFormatConfig(states=True),
+    },
+)
 """Named formats for `--format NAME`."""
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from abacist.config_base import Config, setting
 from abacist.errors import range_complaint
+from abacist.extensions import Registry
 
 Encoding = Literal["learned", "sinusoidal", "rotary", "alibi", "fire", "relative"]
 CoordinateName = Literal["index", "place", "row", "step"]
@@ -134,55 +135,60 @@ class PositionScheme(Config):
 
 _FIRE = PositionScheme(encoding="fire", coordinate="index")
 
-POSITIONS: dict[str, tuple[PositionScheme, ...]] = {
-    "place-relative": (PositionScheme(encoding="relative", coordinate="place", window=(0, 1)),),
-    "place-row-relative": (
-        PositionScheme(encoding="relative", coordinate="place", window=(0, 1)),
-        PositionScheme(encoding="relative", coordinate="row", window=(-2, 0)),
-    ),
-    "place-relative-soft": (
-        PositionScheme(encoding="relative", coordinate="place", max_distance=2),
-    ),
-    "cell-relative": (
-        PositionScheme(encoding="relative", coordinate="place", window=(0, 1)),
-        PositionScheme(encoding="relative", coordinate="row", window=(-1, 0)),
-    ),
-    "row-place-step-relative": (
-        PositionScheme(encoding="relative", coordinate="row", window=(-2, 0)),
-        PositionScheme(encoding="relative", coordinate="place", window=(0, 2)),
-        PositionScheme(encoding="relative", coordinate="step", window=(0, 2)),
-    ),
-    "pointer-relative": (
-        PositionScheme(encoding="relative", coordinate="row", window=(0, 0)),
-        PositionScheme(encoding="relative", coordinate="place", window=(0, 0)),
-        PositionScheme(encoding="relative", coordinate="step", window=(0, 0)),
-    ),
-    "index-relative": (PositionScheme(encoding="relative", coordinate="index"),),
-    "place-nearest": (
-        PositionScheme(encoding="alibi", coordinate="place", slope=1.0),
-        PositionScheme(encoding="relative", coordinate="place", max_distance=2),
-    ),
-    "gpt2": (PositionScheme(encoding="learned", coordinate="index"),),
-    "sinusoidal": (PositionScheme(encoding="sinusoidal", coordinate="index"),),
-    "rope": (PositionScheme(encoding="rotary", coordinate="index"),),
-    "alibi": (PositionScheme(encoding="alibi", coordinate="index"),),
-    "t5": (
-        PositionScheme(encoding="relative", coordinate="index", num_buckets=32, max_distance=128),
-    ),
-    "fire": (_FIRE,),
-    "randomised-fire": (PositionScheme(encoding="fire", coordinate="index", subset_of=512),),
-    "abacus": (
-        PositionScheme(encoding="learned", coordinate="place", offset="batch", max_offset=100),
-    ),
-    "abacus-fire": (
-        PositionScheme(encoding="learned", coordinate="place", offset="batch", max_offset=100),
-        _FIRE,
-    ),
-    "coupling": (
-        PositionScheme(encoding="learned", coordinate="place", offset="sample", max_offset=100),
-    ),
-    "nope": (),
-}
+POSITIONS: Registry[tuple[PositionScheme, ...]] = Registry(
+    "list of position schemes",
+    {
+        "place-relative": (PositionScheme(encoding="relative", coordinate="place", window=(0, 1)),),
+        "place-row-relative": (
+            PositionScheme(encoding="relative", coordinate="place", window=(0, 1)),
+            PositionScheme(encoding="relative", coordinate="row", window=(-2, 0)),
+        ),
+        "place-relative-soft": (
+            PositionScheme(encoding="relative", coordinate="place", max_distance=2),
+        ),
+        "cell-relative": (
+            PositionScheme(encoding="relative", coordinate="place", window=(0, 1)),
+            PositionScheme(encoding="relative", coordinate="row", window=(-1, 0)),
+        ),
+        "row-place-step-relative": (
+            PositionScheme(encoding="relative", coordinate="row", window=(-2, 0)),
+            PositionScheme(encoding="relative", coordinate="place", window=(0, 2)),
+            PositionScheme(encoding="relative", coordinate="step", window=(0, 2)),
+        ),
+        "pointer-relative": (
+            PositionScheme(encoding="relative", coordinate="row", window=(0, 0)),
+            PositionScheme(encoding="relative", coordinate="place", window=(0, 0)),
+            PositionScheme(encoding="relative", coordinate="step", window=(0, 0)),
+        ),
+        "index-relative": (PositionScheme(encoding="relative", coordinate="index"),),
+        "place-nearest": (
+            PositionScheme(encoding="alibi", coordinate="place", slope=1.0),
+            PositionScheme(encoding="relative", coordinate="place", max_distance=2),
+        ),
+        "gpt2": (PositionScheme(encoding="learned", coordinate="index"),),
+        "sinusoidal": (PositionScheme(encoding="sinusoidal", coordinate="index"),),
+        "rope": (PositionScheme(encoding="rotary", coordinate="index"),),
+        "alibi": (PositionScheme(encoding="alibi", coordinate="index"),),
+        "t5": (
+            PositionScheme(
+                encoding="relative", coordinate="index", num_buckets=32, max_distance=128
+            ),
+        ),
+        "fire": (_FIRE,),
+        "randomised-fire": (PositionScheme(encoding="fire", coordinate="index", subset_of=512),),
+        "abacus": (
+            PositionScheme(encoding="learned", coordinate="place", offset="batch", max_offset=100),
+        ),
+        "abacus-fire": (
+            PositionScheme(encoding="learned", coordinate="place", offset="batch", max_offset=100),
+            _FIRE,
+        ),
+        "coupling": (
+            PositionScheme(encoding="learned", coordinate="place", offset="sample", max_offset=100),
+        ),
+        "nope": (),
+    },
+)
 """Named lists of position schemes."""
 
 BIASES: dict[str, tuple[Biases, ...]] = {

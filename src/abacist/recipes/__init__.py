@@ -14,6 +14,7 @@ import inspect
 from collections.abc import Callable
 
 from abacist.errors import ConfigurationError, nearest
+from abacist.extensions import Registry
 from abacist.recipes import (
     addition,
     division,
@@ -27,31 +28,34 @@ from abacist.recipes import (
 )
 from abacist.recipes.recipe import Recipe
 
-RECIPES: dict[str, Callable[[], Recipe]] = {
-    "add": addition.add,
-    "add-tiny": addition.add_tiny,
-    "add-tiny-relu": addition.add_tiny_relu,
-    "add-many": addition.add_many,
-    "subtract": addition.subtract,
-    "multiply": multiplication.multiply,
-    "divide": division.divide,
-    "modulo": division.modulo,
-    "sort": sorting.sort,
-    "three-digit": three_digit.three_digit,
-    "spaced": spaced.spaced,
-    "parallel": parallel.parallel,
-    "five-operations": five_operations.five_operations,
-    "three-digit-grokking": published.three_digit_grokking,
-    "parallel-encoder": published.parallel_encoder,
-    "parallel-encoder-torch": published.parallel_encoder_torch,
-    "spaced-gpt2": published.spaced_gpt2,
-    "five-operations-10m": published.five_operations_10m,
-    "looped-abacus-post": published.looped_abacus_post,
-    "looped-abacus-1x16": published.looped_abacus_1x16,
-    "looped-abacus-8x2": published.looped_abacus_8x2,
-    "looped-abacus-16x1": published.looped_abacus_16x1,
-    "looped-abacus-small": published.looped_abacus_small,
-}
+RECIPES: Registry[Callable[[], Recipe]] = Registry(
+    "recipe",
+    {
+        "add": addition.add,
+        "add-tiny": addition.add_tiny,
+        "add-tiny-relu": addition.add_tiny_relu,
+        "add-many": addition.add_many,
+        "subtract": addition.subtract,
+        "multiply": multiplication.multiply,
+        "divide": division.divide,
+        "modulo": division.modulo,
+        "sort": sorting.sort,
+        "three-digit": three_digit.three_digit,
+        "spaced": spaced.spaced,
+        "parallel": parallel.parallel,
+        "five-operations": five_operations.five_operations,
+        "three-digit-grokking": published.three_digit_grokking,
+        "parallel-encoder": published.parallel_encoder,
+        "parallel-encoder-torch": published.parallel_encoder_torch,
+        "spaced-gpt2": published.spaced_gpt2,
+        "five-operations-10m": published.five_operations_10m,
+        "looped-abacus-post": published.looped_abacus_post,
+        "looped-abacus-1x16": published.looped_abacus_1x16,
+        "looped-abacus-8x2": published.looped_abacus_8x2,
+        "looped-abacus-16x1": published.looped_abacus_16x1,
+        "looped-abacus-small": published.looped_abacus_small,
+    },
+)
 """Every recipe by name; the default comes first."""
 
 

@@ -21,7 +21,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from abacist import files
+from abacist import extensions, files
 from abacist.configuration import from_json
 from abacist.errors import ConfigurationError, RunError
 from abacist.recipes.recipe import Recipe
@@ -220,6 +220,7 @@ def read_recipe(directory: RunDirectory) -> tuple[Recipe, dict[str, Any]]:
     Raises `RunError` if the file is damaged or its format version is not `FORMAT_VERSION`.
     """
     record = read_run_json(directory)
+    extensions.check_loaded(record, directory.path)
     try:
         recipe = recipe_in(record)
         check_whole_number(record, "seed", 0, MAX_SEED)

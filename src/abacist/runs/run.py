@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from abacist import files
+from abacist import extensions, files
 from abacist.certificates.certificate import MAX_MINUTES, prove
 from abacist.certificates.record import Certificate
 from abacist.certificates.rounding import PRECISIONS
@@ -183,15 +183,22 @@ class Run:
         return certificate
 
 
-def load(path: str | Path, device: str = "cpu") -> Run:
+def load(path: str | Path, device: str = "cpu", *, accept_changed_extension: bool = True) -> Run:
     """Load a run with the weights of its newest checkpoint. `latest` stands for the newest run.
 
+    An extension that has changed since the training is a warning, or an error without
+    `accept_changed_extension`.
+
     Raises:
-        RunError: there is no run in `path`.
+        RunError: there is no run in `path`, or an extension that it needs is not loaded.
         CheckpointError: there is no checkpoint, or it is damaged; the message names the file.
     """
     run_directory = directory.find(str(path))
     recipe, record = read_recipe(run_directory)
+    if accept_changed_extension:
+        extensions.warn_of_changes(record, run_directory.path)
+    else:
+        extensions.refuse_changes(record, run_directory.path)
     torch_device = find_device(device)
     model = build_model(recipe)
     checkpoints = checkpoint.all_in(run_directory.checkpoints)

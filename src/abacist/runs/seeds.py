@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from pathlib import Path
 from typing import Any
 
-from abacist import files
+from abacist import extensions, files
 from abacist.configuration import to_json
 from abacist.errors import AbacistError, RunError, check_between
 from abacist.recipes import examinations
@@ -72,6 +72,7 @@ def start(
     plan = {
         "format_version": FORMAT_VERSION,
         "recipe": to_json(recipe),
+        "extensions": extensions.needed(to_json(recipe)),
         "seeds": list(seeds),
         "jobs": min(jobs or processors, len(seeds)),
         "threads": threads,
@@ -97,6 +98,7 @@ def read_plan(path: Path) -> dict[str, Any]:
     Raises `RunError` if it is damaged or its format version is not `FORMAT_VERSION`.
     """
     plan = read_versioned(path / "seeds.json")
+    extensions.check_loaded(plan, path)
     try:
         recipe_in(plan)
         examinations.find(plan["examination"])
@@ -118,7 +120,11 @@ def _carry_out(path: Path, plan: dict[str, Any], on_progress: OnProgress | None)
     running: dict[int, Future[Outcome]] = {}
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
-        plan["jobs"], mp_context=spawn, initializer=_end_with_parent, max_tasks_per_child=1
+        plan["jobs"],
+        mp_context=spawn,
+        max_tasks_per_child=1,
+        initializer=_begin_process,
+        initargs=(extensions.loaded(),),
     ) as pool:
         while running or waiting:
             # No more than can run are submitted, because submitted seeds would begin even after
@@ -136,6 +142,12 @@ def _carry_out(path: Path, plan: dict[str, Any], on_progress: OnProgress | None)
                 so_far = [outcomes[seed] for seed in plan["seeds"] if seed in outcomes]
                 on_progress(steps, len(plan["seeds"]) * steps_per_seed, so_far)
     return Distribution([outcomes[seed] for seed in plan["seeds"]])
+
+
+def _begin_process(sources: list[str]) -> None:
+    """Prepare a new process: it ends with its parent, and loads what the user has asked for."""
+    _end_with_parent()
+    extensions.load_all(sources)
 
 
 def _end_with_parent() -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import torch
 
-from abacist import files, generators
+from abacist import extensions, files, generators
 from abacist.configuration import to_json
 from abacist.data.split import draw_from_split
 from abacist.data.stream import Batches, Curriculum, TrainingStream
@@ -85,6 +85,7 @@ def start(
         record = {
             "format_version": FORMAT_VERSION,
             "recipe": to_json(recipe),
+            "extensions": extensions.needed(to_json(recipe)),
             "seed": seed,
             "threads": threads,
             "device": torch_device.type,
@@ -97,7 +98,12 @@ def start(
         return _carry_out(directory, recipe, seed, threads, None, observer, torch_device)
 
 
-def resume(path: Path, observer: Observer | None = None, device: str | None = None) -> Run:
+def resume(
+    path: Path,
+    observer: Observer | None = None,
+    device: str | None = None,
+    accept_changed_extension: bool = False,
+) -> Run:
     """Resume a run from its newest sound checkpoint, by default on the device it was trained on.
 
     The number of threads is that of the start. On the same device the run ends with the same
@@ -105,7 +111,9 @@ def resume(path: Path, observer: Observer | None = None, device: str | None = No
     reported as a warning and renamed, and the one before it is used.
 
     Raises:
-        RunError: there is no run in `path`, another process is training it, or it cannot be read.
+        RunError: there is no run in `path`, another process is training it, it cannot be
+            read, or an extension that it
+            needs is not loaded, or has changed and `accept_changed_extension` is not set.
         CheckpointError: no checkpoint fits the model.
         TrainingDiverged: the loss is not finite.
     """
@@ -116,6 +124,8 @@ def resume(path: Path, observer: Observer | None = None, device: str | None = No
             f"Type abacist train --out {path} to start a run there."
         )
     recipe, record = read_recipe(directory)
+    if not accept_changed_extension:
+        extensions.refuse_changes(record, path)
     torch_device = find_device(device or record.get("device", "cpu"))
     with files.locked(path):
         files.remove_leftovers(directory.path)

@@ -10,6 +10,8 @@ from typing import Literal, Protocol
 
 from torch import Tensor
 
+LeftOver = Literal["digits", "sign", "state", "nothing"]
+
 
 class ColumnStep(Protocol):
     """One column of a calculation, for n cases at once."""
@@ -25,7 +27,7 @@ class ColumnStep(Protocol):
 
 @dataclass(frozen=True)
 class ColumnRule:
-    """A task as a machine that reads columns from the least significant one upwards.
+    """A task as a machine that reads one column after the other.
 
     The answer has a digit in every column in which an operand has one. The initial state is 0:
     nothing is carried.
@@ -33,5 +35,9 @@ class ColumnRule:
 
     step: ColumnStep
     """One step of the machine, for any number of operands."""
-    left_over: Literal["digits", "sign"] = "digits"
-    """What a final state other than 0 adds to the answer: further digits until the state is 0, or one sign."""
+    left_over: LeftOver = "digits"
+    """What a final state other than 0 adds to the answer: further digits until the state is 0, one sign, the state, or nothing."""  # noqa: E501
+    base: int = 10
+    """Base of the numbers."""
+    most_significant_first: bool = False
+    """Whether the machine begins with the most significant column; shorter operands then have zeros before them."""

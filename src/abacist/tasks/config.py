@@ -6,10 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from abacist.config_base import ConfigFamily, setting
+from abacist.errors import nearest
+from abacist.extensions import Registry
 
 if TYPE_CHECKING:
     from abacist.tasks.arithmetic import Arithmetic
+    from abacist.tasks.column_machine import ColumnMachine
+    from abacist.tasks.column_task import ColumnTask
     from abacist.tasks.modular_addition import ModularAddition
+    from abacist.tasks.own_task import OwnTask
     from abacist.tasks.sorting import Sorting
     from abacist.tasks.task import Task
 
@@ -165,20 +170,90 @@ class ModularAdditionConfig(TaskConfig):
         return ModularAddition(self)
 
 
-TASKS: dict[str, TaskConfig] = {
-    "add": ArithmeticConfig(),
-    "add-many": ArithmeticConfig(max_operands=10),
-    "subtract": ArithmeticConfig(operations=("-",)),
-    "multiply": ArithmeticConfig(operations=("*",), max_digits=7),
-    "divide": ArithmeticConfig(operations=("//",)),
-    "modulo": ArithmeticConfig(operations=("%",)),
-    "five-operations": ArithmeticConfig(
-        operations=("+", "-", "*", "//", "%"),
-        weights=(0.05, 0.10, 0.20, 0.30, 0.35),
-        max_digits=3,
-        sampling="values",
-    ),
-    "sort": SortingConfig(),
-    "add-modulo": ModularAdditionConfig(),
-}
+@dataclass(frozen=True, kw_only=True)
+class OwnTaskConfig(TaskConfig):
+    """Base class of the configurations of tasks whose operands are texts of digits or letters.
+
+    A subclass has a `kind` and a method `answer`, which is all that a task of an extension needs.
+    """
+
+    base: ClassVar[int] = 10
+    """Number of different characters of an operand: digits, and from base 11 on the letters from a."""
+    num_operands: ClassVar[int] = 2
+    """Number of operands of every problem."""
+    symbol: ClassVar[str] = ","
+    """Character between the operands."""
+    is_numeric: ClassVar[bool] = True
+    """Whether operands are numbers, which have no leading zeros."""
+
+    min_digits: int = setting(1, low=1, high="max_digits")
+    """Length of the shortest training operands, in digits."""
+    max_digits: int = setting(6, low=1, high=LONGEST_OPERAND)
+    """Length of the longest training operands, in digits."""
+
+    @property
+    def name(self) -> str:
+        """Name of the task in messages."""
+        return self.kind
+
+    def answer(self, *operands: str) -> str:
+        """Return the exact answer to one problem, in the characters that operands consist of."""
+        raise NotImplementedError
+
+    def build(self) -> "OwnTask":
+        from abacist.tasks.own_task import OwnTask
+
+        return OwnTask(self)
+
+
+COLUMN_TASKS: "Registry[ColumnMachine]" = Registry("column task")
+"""The column tasks that extensions have registered, by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnTaskConfig(OwnTaskConfig):
+    """A task that a finite-state machine carries out, which reads one column of digits after the other."""
+
+    kind: ClassVar = "column"
+
+    machine: str
+    """Name of the machine, which an extension registers with `column_task`."""
+
+    def conflicts(self, path: str) -> Iterator[str]:
+        if self.machine not in COLUMN_TASKS:
+            known = nearest(self.machine, COLUMN_TASKS) if COLUMN_TASKS else "none is registered."
+            yield (
+                f"unknown {path}.machine {self.machine!r}: {known} Type --extension with the file "
+                "that registers it."
+            )
+
+    @property
+    def name(self) -> str:
+        return self.machine
+
+    def build(self) -> "ColumnTask":
+        from abacist.tasks.column_task import ColumnTask
+
+        return ColumnTask(self)
+
+
+TASKS: Registry[TaskConfig] = Registry(
+    "task",
+    {
+        "add": ArithmeticConfig(),
+        "add-many": ArithmeticConfig(max_operands=10),
+        "subtract": ArithmeticConfig(operations=("-",)),
+        "multiply": ArithmeticConfig(operations=("*",), max_digits=7),
+        "divide": ArithmeticConfig(operations=("//",)),
+        "modulo": ArithmeticConfig(operations=("%",)),
+        "five-operations": ArithmeticConfig(
+            operations=("+", "-", "*", "//", "%"),
+            weights=(0.05, 0.10, 0.20, 0.30, 0.35),
+            max_digits=3,
+            sampling="values",
+        ),
+        "sort": SortingConfig(),
+        "add-modulo": ModularAdditionConfig(),
+    },
+)
 """Named tasks for `--task NAME`."""

@@ -182,7 +182,11 @@ def longest_chain(carries_BW: Tensor) -> Tensor:
 
 
 def draw(
-    lengths: Tensor, width: int, generator: torch.Generator, nonzero: Tensor | None = None
+    lengths: Tensor,
+    width: int,
+    generator: torch.Generator,
+    nonzero: Tensor | None = None,
+    base: int = 10,
 ) -> Tensor:
     """Draw uniform digits of numbers with given lengths, uint8 of shape lengths.shape + (width,).
 
@@ -192,12 +196,13 @@ def draw(
         generator: source of randomness.
         nonzero: which numbers must not be 0, bool like `lengths`; None means that all may be 0. Only
             numbers of one digit can be 0, because longer ones do not begin with 0.
+        base: one more than the largest digit.
     """
     shape = (*lengths.shape, width)
     device = lengths.device
-    digits = torch.randint(0, 10, shape, dtype=torch.uint8, generator=generator, device=device)
+    digits = torch.randint(0, base, shape, dtype=torch.uint8, generator=generator, device=device)
     leading = torch.randint(
-        1, 10, (*lengths.shape, 1), dtype=torch.uint8, generator=generator, device=device
+        1, base, (*lengths.shape, 1), dtype=torch.uint8, generator=generator, device=device
     )
     if not lengths.numel():
         return digits

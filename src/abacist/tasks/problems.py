@@ -3,15 +3,24 @@
 Shapes: B problems, N operands (of the problem that has the most), W digit columns.
 """
 
+import string
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from abacist.tasks.config import LABELS
 
-OPERATIONS = ("+", "-", "*", "//", "%", "sort", "+ mod")
+OWN = "own"
+"""Operation of the problems of tasks that extensions define."""
+OPERATIONS = ("+", "-", "*", "//", "%", "sort", "+ mod", OWN)
 """Operations that a problem can ask for; `Problems.operation_B` holds indices of this tuple."""
+
+DIGIT_CHARACTERS = string.digits + string.ascii_lowercase
+"""Digits of all bases up to 36 as they are written."""
+_TO_CHARACTER = bytes(DIGIT_CHARACTERS.encode()).ljust(256)
+_TO_DIGIT = bytes(max(0, DIGIT_CHARACTERS.find(chr(code))) for code in range(256))
 
 
 @dataclass(frozen=True)
@@ -30,10 +39,11 @@ class Numbers:
 
     def texts(self) -> list[str]:
         """Return each number in the usual notation, most significant digit first."""
-        rows = (self.digits_BW + ord("0")).cpu().numpy()
+        rows = self.digits_BW.cpu().numpy()
         lengths = self.lengths_B.tolist()
         texts = [
-            row[:length].tobytes()[::-1].decode() for row, length in zip(rows, lengths, strict=True)
+            row[:length].tobytes()[::-1].translate(_TO_CHARACTER).decode()
+            for row, length in zip(rows, lengths, strict=True)
         ]
         if self.negative_B is None:
             return texts
@@ -62,7 +72,27 @@ class Ordering:
         ]
 
 
-Answer = Numbers | Ordering
+@dataclass(frozen=True)
+class Texts:
+    """A batch of answers that are texts."""
+
+    of_problems: list[str]
+
+    def __len__(self) -> int:
+        return len(self.of_problems)
+
+    def texts(self) -> list[str]:
+        """Return each answer."""
+        return self.of_problems
+
+
+class Answer(Protocol):
+    """A batch of answers."""
+
+    def __len__(self) -> int: ...
+
+    def texts(self) -> list[str]:
+        """Return each answer as a person would write it."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +177,7 @@ class Problems:
 
     @staticmethod
     def from_texts(rows: list[list[str]], operations: list[str]) -> "Problems":
-        """Return problems from their operands in decimal notation without leading zeros.
+        """Return problems from their operands in the usual notation, most significant digit first.
 
         Args:
             rows: operands of each problem.
@@ -159,10 +189,8 @@ class Problems:
         lengths = torch.zeros(len(rows), num_operands, dtype=torch.int64)
         for i, row in enumerate(rows):
             for j, text in enumerate(row):
-                reversed_digits = bytearray(text.encode()[::-1])
-                digits[i, j, : len(text)] = torch.frombuffer(
-                    reversed_digits, dtype=torch.uint8
-                ) - ord("0")
+                reversed_digits = bytearray(text.encode()[::-1].translate(_TO_DIGIT))
+                digits[i, j, : len(text)] = torch.frombuffer(reversed_digits, dtype=torch.uint8)
                 lengths[i, j] = len(text)
         codes = torch.tensor([OPERATIONS.index(o) for o in operations], dtype=torch.uint8)
         return Problems(digits, Shapes(lengths, codes))
