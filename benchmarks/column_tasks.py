@@ -1,0 +1,88 @@
+"""Train and certify the column tasks of `examples/`, seed by seed.
+
+    python benchmarks/column_tasks.py --seeds 3 --minutes 60
+
+writes `results/column-tasks.json` after every seed, and goes on where it stopped when it is called
+again. The seconds of training are processor seconds of one thread.
+"""
+
+import argparse
+import json
+import re
+import tempfile
+import time
+from pathlib import Path
+
+import abacist
+from abacist import files, recipes
+from abacist.runs.circumstances import circumstances
+
+ROOT = Path(__file__).parents[1]
+RESULT = ROOT / "results" / "column-tasks.json"
+
+
+def column_tasks() -> dict[str, Path]:
+    """Return the name of every column task of an example and its file."""
+    named = {}
+    for file in sorted((ROOT / "examples").glob("*.py")):
+        match = re.search(r'@column_task\(\s*"([^"]+)"', file.read_text())
+        if match:
+            named[match[1]] = file
+    return named
+
+
+def measure(name: str, seed: int) -> dict[str, object]:
+    """Train and check one seed of one task."""
+    with tempfile.TemporaryDirectory() as directory:
+        begin = time.process_time()
+        run = abacist.train(name, out=Path(directory) / "run", seed=seed)
+        seconds = time.process_time() - begin
+        certificate = run.prove()
+    return {
+        "seed": seed,
+        "training_seconds": round(seconds, 1),
+        "certified": certificate.certified,
+        "neighbourhoods": certificate.neighbourhoods,
+        "wrong": certificate.wrong,
+        "smallest_margin": certificate.smallest_margin,
+        "proof_seconds": round(certificate.seconds, 1),
+        "reason": certificate.reason,
+    }
+
+
+def main() -> None:
+    """Train what the record lacks until the time is up."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    arguments = parser.parse_args()
+    end = time.monotonic() + 60 * arguments.minutes
+    named = column_tasks()
+    record = json.loads(RESULT.read_text()) if RESULT.exists() else {}
+    record = {"command": "python benchmarks/column_tasks.py", **circumstances(), **record}
+    tasks = record.setdefault("tasks", {})
+    for seed in range(arguments.seeds):
+        for name, file in named.items():
+            abacist.load_extension(str(file))
+            recipe = recipes.find(name)
+            entry = tasks.setdefault(
+                name,
+                {
+                    "file": f"examples/{file.name}",
+                    "lines": len(file.read_text().splitlines()),
+                    "notation": "column-trace" if recipe.format.states else "columns",
+                    "steps": recipe.training.num_steps,
+                    "seeds": [],
+                },
+            )
+            if any(outcome["seed"] == seed for outcome in entry["seeds"]):
+                continue
+            if time.monotonic() > end:
+                return
+            entry["seeds"].append(measure(name, seed))
+            print(name, entry["seeds"][-1], flush=True)
+            files.write_json(RESULT, record)
+
+
+if __name__ == "__main__":
+    main()
