@@ -35,6 +35,7 @@ from abacist.tasks.config import (
     TASKS,
     ArithmeticConfig,
     ModularAdditionConfig,
+    OwnTaskConfig,
     SortingConfig,
     TaskConfig,
 )
@@ -342,6 +343,8 @@ def test_nonsense_is_annotated_in_a_batch_as_each_line_alone(pair: Pair) -> None
 @for_each(DECODERS)
 def test_reading_nonsense_gives_nothing_or_a_number_in_the_usual_notation(pair: Pair) -> None:
     well_formed = r"[a-zA-Z]+" if pair.task_config.kind == "sorting" else r"0|-?[1-9][0-9]*"
+    if isinstance(pair.task_config, OwnTaskConfig):
+        well_formed = r"-?[0-9a-z]+(;[0-9]+)?"
     ids, _ = with_nonsense(pair, 60)
     for answer in pair.format.read(ids):
         assert answer is None or re.fullmatch(well_formed, answer), answer
@@ -356,7 +359,10 @@ def test_reading_right_answers_with_one_wrong_token_never_fails(pair: Pair) -> N
     wrong = torch.randint(len(pair.format.vocabulary), position.shape, generator=generator)
     ids.scatter_(1, position, wrong.int())
     for answer in pair.format.read(ids):
-        assert answer is None or re.fullmatch(r"[a-zA-Z]+|0|-?[1-9][0-9]*", answer), answer
+        well_formed = r"[a-zA-Z]+|0|-?[1-9][0-9]*"
+        if isinstance(pair.task_config, OwnTaskConfig):
+            well_formed = r"-?[0-9a-z]+(;[0-9]+)?"
+        assert answer is None or re.fullmatch(well_formed, answer), answer
 
 
 @for_each(DECODERS)
@@ -464,6 +470,8 @@ def test_operands_hold_nothing_but_digits(pair: Pair) -> None:
     most = 10
     if isinstance(pair.format_config, ResiduesFormatConfig):
         most = pair.task_config.modulus
+    if isinstance(pair.task_config, OwnTaskConfig):
+        most = pair.task.base
     operand_ids = lines.ids[lines.field >= Field.OPERAND]
     assert len(operand_ids)
     assert int(operand_ids.max()) < most
@@ -544,10 +552,13 @@ def test_the_token_before_an_answer_is_its_anchor_and_the_start_stands_everywher
     lines = pair.lines
     is_equals = lines.field == Field.EQUALS
     assert is_equals.sum(dim=1).tolist() == [1] * 40
-    assert (lines.place[is_equals] == ANCHOR).all()
+    # Where states are written, `=` stands for state 0, which is entered before column 1.
+    is_state = getattr(pair.format_config, "states", False)
+    assert (lines.place[is_equals] == (1 if is_state else ANCHOR)).all()
     is_start = lines.field == Field.START
     assert (lines.place[is_start] == EVERYWHERE).all()
-    starts = getattr(pair.format_config, "start_token", False)
+    always = isinstance(pair.task_config, OwnTaskConfig)
+    starts = getattr(pair.format_config, "start_token", always)
     assert is_start.sum(dim=1).tolist() == [int(starts)] * 40
     assert not is_start[:, 1:].any()
 

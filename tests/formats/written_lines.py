@@ -54,14 +54,15 @@ class Pair:
         return self.task.draw(shapes.repeat_each(alike), generator)
 
     def draw_equal_digits(self) -> Problems:
-        """Random problems whose operands consist of one digit: of nines, zeros or ones.
+        """Random problems whose operands consist of one digit: the largest one, 0 or 1.
 
         Numbers of zeros begin with a 1, since a divisor must not be 0.
         """
         problems = self.draw(6)
         problems = problems[torch.arange(18) % 6]
         column, lengths = torch.arange(problems.digits_BNW.shape[2]), problems.lengths_BN[..., None]
-        digit = torch.tensor([9, 0, 1], dtype=torch.uint8).repeat_interleave(6).view(-1, 1, 1)
+        largest = getattr(self.task, "base", 10) - 1
+        digit = torch.tensor([largest, 0, 1], dtype=torch.uint8).repeat_interleave(6).view(-1, 1, 1)
         digits = digit * (column < lengths)
         is_leading = (column == lengths - 1) & (lengths > 0)
         digits[is_leading] = digits[is_leading].clamp(min=1)

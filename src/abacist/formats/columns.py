@@ -37,6 +37,7 @@ class ColumnsFormat(TextFormat):
     """Writes, annotates and reads the problems of a column task."""
 
     enumeration = "column-addition"
+    usual_order = False
 
     def __init__(self, config: ColumnsFormatConfig, task: TaskConfig) -> None:
         assert isinstance(task, ColumnTaskConfig)

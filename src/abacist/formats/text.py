@@ -3,7 +3,8 @@
 >>> format.text(problem)  # gcd of 12 and 18
 '<start>12,18=6<end>'
 
-A character has its position in its operand, or in the answer, as its place; the first has place 1.
+A digit of an operand has the place of its significance. A character of the answer has its position in
+the answer as its place, because its significance is not known when it is written.
 """
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import FormatConfig, Layout
-from abacist.formats.pieces import Piece, constant, once_per_pattern
+from abacist.formats.pieces import Piece, constant, once_per_pattern, places_from_the_right
 from abacist.formats.piecewise import PiecewiseFormat
 from abacist.tasks.config import OwnTaskConfig, TaskConfig
 from abacist.tasks.problems import DIGIT_CHARACTERS, Answer, Problems
@@ -22,6 +23,8 @@ class TextFormat(PiecewiseFormat):
     """Writes, annotates and reads problems of tasks whose operands are texts."""
 
     layout: Layout = "shape"
+    usual_order: bool = True
+    """Whether operands are written most significant digit first and have places from the right."""
 
     def __init__(
         self, config: FormatConfig, task: TaskConfig, further_tokens: tuple[str, ...] = ()
@@ -72,7 +75,7 @@ class TextFormat(PiecewiseFormat):
     def _prompt_pieces(self, problems: Problems) -> list[Piece]:
         batch, device = len(problems), problems.digits_BNW.device
         pieces = [constant(self.start_id, batch, device)]
-        for position in range(problems.num_operands):
+        for position in range(self.task.num_operands):
             if position:
                 assert self.symbol_id is not None
                 pieces.append(constant(self.symbol_id, batch, device))
@@ -105,6 +108,9 @@ class TextFormat(PiecewiseFormat):
         boundary = is_start | is_symbol | is_equals
         index = torch.arange(ids.shape[1], dtype=torch.int32, device=ids.device).expand_as(ids)
         place = index - torch.where(boundary, index, 0).cummax(dim=1).values
+        if self.usual_order:
+            counted = (~boundary).cumsum(dim=1, dtype=torch.int32)
+            place = places_from_the_right(place, counted, is_symbol | is_equals)
         place.masked_fill_(is_symbol, NO_PLACE).masked_fill_(is_equals, ANCHOR)
         place.masked_fill_(is_start, EVERYWHERE)
         row.masked_fill_(is_symbol, NO_PLACE).masked_fill_(is_start, EVERYWHERE)

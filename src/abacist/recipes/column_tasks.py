@@ -28,8 +28,8 @@ from abacist.training.config import TrainingConfig
 
 Step = TypeVar("Step", bound=ColumnStep)
 
-_MOST_PLAIN_CASES = 200_000
-"""Largest number of contexts for which the plain notation is chosen; about as many are checked in half a minute."""
+_MOST_PLAIN_CASES = 25_000
+"""Largest number of contexts for which the plain notation is chosen; as many are checked in half a minute."""
 _FEWEST_SPLIT = 10_000
 """Numbers of so few values that there are fewer are not split, since some shapes would have no test problem."""
 
@@ -87,7 +87,7 @@ def column_task(
             raise
 
         def recipe() -> Recipe:
-            return _recipe(machine, task, notation)
+            return make_recipe(machine, task, notation)
 
         summary = " ".join((step.__doc__ or f"The column task {name}.").split())
         recipe.__doc__ = f"{summary}\n\nNotation: {notation}, because {reason}"
@@ -126,7 +126,7 @@ def _check_oracle(machine: ColumnMachine, config: ColumnTaskConfig) -> None:
     task.check_oracle(task.parse([task.symbol.join(row) for row in rows]))
 
 
-def _recipe(machine: ColumnMachine, task: ColumnTaskConfig, notation: str) -> Recipe:
+def make_recipe(machine: ColumnMachine, task: ColumnTaskConfig, notation: str) -> Recipe:
     """Return the recipe that trains a column task in a notation."""
     traced = notation == "column-trace"
     positions = (

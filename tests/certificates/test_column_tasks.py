@@ -1,0 +1,114 @@
+"""What is enumerated for a column task is what its lines contain, in both notations."""
+
+from collections import defaultdict
+
+import pytest
+import torch
+from extension_tasks import MACHINES, column_task
+
+from abacist.certificates.calculation_layout import find_layout
+from abacist.certificates.certificate import prove
+from abacist.certificates.column_addition import ColumnAdditionEnumeration
+from abacist.certificates.receptive_fields import pattern_of, visibility_in
+from abacist.formats.config import ColumnsFormatConfig
+from abacist.models.config import ModelConfig
+from abacist.models.transformer import Transformer
+from abacist.recipes.column_tasks import choose_notation, make_recipe
+from abacist.scoring.trained_model import TrainedModel
+
+SMALL = [name for name in MACHINES if "hexadecimal" not in name]
+FEW_CONTEXTS = ["test-compare", "test-divide", "test-parity"]
+"""Machines of so few contexts that 3,000 random problems contain all of them."""
+PAIRS = [
+    (name, states)
+    for name in SMALL
+    for states in (False, True)
+    if states or MACHINES[name].state_is_told
+]
+
+
+def small_model(name, states):
+    """A model of the recipe's positions, its task and its format."""
+    machine, task = MACHINES[name], column_task(name)
+    format = ColumnsFormatConfig(states=states).build(task)
+    notation = "column-trace" if states else "columns"
+    positions = make_recipe(machine, task, notation).model.positions
+    config = ModelConfig(width=8, num_heads=2, mlp_width=8, positions=positions)
+    torch.manual_seed(0)
+    return TrainedModel(Transformer(config, len(format.vocabulary)), task.build(), format)
+
+
+def enumerated_contexts(trained_model):
+    """For every pattern, the contexts that are enumerated, with their right next tokens."""
+    layout = find_layout(trained_model.task, trained_model.format, trained_model.model.config)
+    enumeration = ColumnAdditionEnumeration(trained_model.model, layout, most_cases=1e9)
+    contexts = defaultdict(set)
+    for part, _ in enumeration.parts():
+        for context in part:
+            rows = torch.cat([context.ids, context.target.unsqueeze(1)], dim=1)
+            contexts[context.pattern.key] |= set(map(tuple, rows.tolist()))
+    return layout, contexts
+
+
+def contexts_in_lines(trained_model, layout, problems):
+    """For every pattern, the contexts that right lines contain."""
+    task, format = trained_model.task, trained_model.format
+    contexts = defaultdict(set)
+    patterns_by_shape = {}
+    answer = task.answer(problems)
+    lines = format.write(problems, answer)
+    rows = zip(
+        lines.ids.tolist(), problems.lengths_BN.tolist(), answer.lengths_B.tolist(), strict=True
+    )
+    for ids, lengths, written in rows:
+        if task.rule.most_significant_first:
+            lengths = [max(lengths)] * len(lengths)
+        shape = (tuple(lengths), written)
+        if shape not in patterns_by_shape:
+            skeleton = layout._calculation(*shape)
+            visibility = visibility_in(trained_model.model, skeleton.line)
+            patterns_by_shape[shape] = [
+                (query, pattern_of(skeleton, visibility, query)) for query in skeleton.queries
+            ]
+        length = ids.index(format.end_id) + 1
+        for query, pattern in patterns_by_shape[shape]:
+            if query < length - 1:
+                held = [ids[token] for token in pattern.tokens]
+                contexts[pattern.key].add((*held, ids[query + 1]))
+    return contexts
+
+
+@pytest.mark.parametrize(("name", "states"), PAIRS)
+def test_the_enumeration_holds_exactly_what_right_lines_contain(name, states):
+    trained_model = small_model(name, states)
+    layout, enumerated = enumerated_contexts(trained_model)
+    task = trained_model.task
+    generator = torch.Generator().manual_seed(0)
+    shapes = task.draw_shapes(3_000, generator)
+    drawn = task.draw(shapes, generator)
+    contained = contexts_in_lines(trained_model, layout, drawn)
+    for key, contexts in contained.items():
+        assert contexts <= enumerated[key]
+    if name in FEW_CONTEXTS:
+        assert contained == {key: contexts for key, contexts in enumerated.items() if contexts}
+
+
+@pytest.mark.parametrize("name", ["test-compare", "test-subtract"])
+def test_an_untrained_model_of_a_column_task_gets_a_counterexample(name):
+    certificate = prove(small_model(name, states=True))
+    assert not certificate.certified
+    assert certificate.counterexample is not None
+    assert not certificate.counterexample.correct
+
+
+def test_the_notation_writes_states_where_nothing_else_tells_them():
+    told = {name: choose_notation(machine)[0] for name, machine in MACHINES.items()}
+    assert told == {
+        "test-add": "columns",
+        "test-add-hexadecimal": "column-trace",
+        "test-add-three": "columns",
+        "test-subtract": "columns",
+        "test-divide": "columns",
+        "test-compare": "column-trace",
+        "test-parity": "columns",
+    }

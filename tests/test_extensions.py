@@ -1,0 +1,234 @@
+"""Extensions: three ways in, one line for every mistake, and hashes in run directories."""
+
+import json
+import re
+import sys
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+import abacist
+from abacist import extensions
+from abacist.cli import main
+from abacist.config_base import Config, ConfigFamily
+from abacist.errors import ConfigurationError, RunError, UserError
+from abacist.extensions import Registry
+from abacist.recipes import RECIPES, find
+from abacist.tasks.config import COLUMN_TASKS, TASKS, ArithmeticConfig
+
+MACHINE = '''
+from abacist import column_task
+
+@column_task("{name}", base=3{settings})
+def step(carry, digits):
+    """Adds in base 3."""
+    total = digits.sum(-1) + carry
+    return {result}
+'''
+TOTALS = "total % 3, total // 3"
+
+
+@pytest.fixture(autouse=True)
+def as_before():
+    """Whatever a test registers is gone after it."""
+    tables = [(registry, dict(registry), dict(registry.origins)) for registry in Registry.all]
+    modules, known = set(sys.modules), dict(extensions._by_module)
+    yield
+    for registry, entries, origins in tables:
+        registry.clear()
+        registry.update(entries)
+        registry.origins = origins
+    extensions._by_module.clear()
+    extensions._by_module.update(known)
+    for module in set(sys.modules) - modules:
+        if module.startswith(("abacist_extensions", "own_")):
+            del sys.modules[module]
+
+
+def write(path, name="own-sum", settings="", result=TOTALS):
+    """Write an extension with one column task."""
+    path.write_text(MACHINE.format(name=name, settings=settings, result=result))
+    return path
+
+
+def test_an_extension_adds_a_recipe_a_task_and_a_column_task(tmp_path):
+    extensions.load(str(write(tmp_path / "own_tasks.py")))
+    assert {"own-sum"} == RECIPES.keys() & TASKS.keys() & COLUMN_TASKS.keys() - {"add"}
+    recipe = find("own-sum")
+    task = recipe.task.build()
+    assert task.answer(task.parse(["12,2"])).texts() == ["21"]
+    with pytest.raises(ConfigurationError, match="did you mean 'own-sum'"):
+        find("own-sun")
+
+
+def test_an_extension_is_loaded_once_however_often_it_is_named(tmp_path):
+    path = write(tmp_path / "own_tasks.py")
+    extensions.load_all([str(path), str(path)])
+    assert "own-sum" in RECIPES
+
+
+def test_a_module_is_an_extension_by_name_and_by_import(tmp_path, monkeypatch):
+    write(tmp_path / "own_module.py")
+    monkeypatch.syspath_prepend(tmp_path)
+    extensions.load("own_module")
+    assert RECIPES.origins["own-sum"].source == "own_module.py"
+    assert extensions.loaded()[-1] == "own_module.py"
+
+
+def test_an_installed_package_offers_extensions_by_entry_points(tmp_path, monkeypatch):
+    write(tmp_path / "own_installed.py")
+    metadata = tmp_path / "own_installed-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: own-installed\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[abacist.extensions]\nown = own_installed\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    extensions.load_installed()
+    assert "own-sum" in RECIPES
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("1 / 0\n", "at line 1: ZeroDivisionError: division by zero"),
+        ("x = 1\nimport no_such_package\n", "needs the module no_such_package.*pip install no_such_package"),
+        ("def f(:\n", "at line 1: SyntaxError"),
+        ("raise SystemExit(3)\n", "at line 1: SystemExit: 3"),
+        (MACHINE.format(name="add", settings="", result=TOTALS), "'add' is built in"),
+        (
+            MACHINE.format(name="own", settings="", result=TOTALS) * 2,
+            "'own' is registered already, by .*own_bad.py",
+        ),
+        (
+            MACHINE.format(name="own", settings="", result="total / 3, total // 3"),
+            r"the digit must be whole numbers, got torch.float32. Use //",
+        ),
+        (
+            MACHINE.format(name="own", settings="", result="total % 4, total // 3"),
+            "in state 0 with digits 1, 2 gives digit 3, and a digit must be 0 to 2",
+        ),
+        (
+            MACHINE.format(name="own", settings="", result="total % 3, total - 1"),
+            "in state 0 with digits 0, 0 gives state -1, and a state must be 0 to 9,999",
+        ),
+        (
+            MACHINE.format(name="own", settings="", result="total % 3, [5, 6, 7][0:0][total]"),
+            "in state 0 with digits 0, 0 raises",
+        ),
+        (
+            MACHINE.format(name="own", settings="", result="digits % 3, total // 3"),
+            "the digit must have shape",
+        ),
+        (MACHINE.format(name="own", settings="", result="total % 3"), "must return two tensors"),
+        (
+            MACHINE.format(name="own", settings="", result="total % 3, (total + 1) % 2 + 1"),
+            "columns of zeros never lead back to state 0",
+        ),
+        (
+            MACHINE.format(name="own", settings=", answer=lambda a, b: 'no'", result=TOTALS),
+            "for 0,0 the machine writes 0 and answer returns no",
+        ),
+        (
+            MACHINE.format(name="own", settings=", answer=lambda a, b: 1 // a", result=TOTALS),
+            "for 0,0, answer raises ZeroDivisionError",
+        ),
+        (MACHINE.format(name="own", settings=", operands=5", result=TOTALS), "operands must be 1 to 4"),
+        (MACHINE.format(name="own", settings=", symbol='a'", result=TOTALS), "symbol must be one"),
+        (MACHINE.format(name="own", settings=", left_over='x'", result=TOTALS), "left_over must be"),
+        (
+            MACHINE.format(name="own", settings=", direction='down'", result=TOTALS),
+            "direction must be",
+        ),
+        (
+            MACHINE.format(name="own", settings=", direction='most-significant-first'", result=TOTALS),
+            "left_over 'digits' is for direction",
+        ),
+    ],
+)  # fmt: skip
+def test_a_bad_extension_is_one_line_and_registers_nothing(tmp_path, capsys, source, message):
+    path = tmp_path / "own_bad.py"
+    path.write_text(source)
+    before = set(RECIPES), set(COLUMN_TASKS), set(TASKS)
+    assert main(["recipes", "--extension", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert re.search(message, error), error
+    assert (set(RECIPES), set(COLUMN_TASKS), set(TASKS)) == before
+
+
+@pytest.mark.parametrize("source", ["missing.py", "no_such_module", "no.such.module"])
+def test_an_extension_that_does_not_exist_is_one_line(source):
+    with pytest.raises(UserError, match=f"there is no extension {source}"):
+        extensions.load(source)
+
+
+def test_extension_without_a_name_is_refused(capsys):
+    assert main(["recipes", "--extension"]) == 2
+    assert "--extension needs a Python file" in capsys.readouterr().err
+
+
+def test_a_kind_is_defined_once():
+    @dataclass(frozen=True, kw_only=True)
+    class Family(ConfigFamily):
+        section: ClassVar = "own"
+
+    @dataclass(frozen=True, kw_only=True)
+    class First(Family):
+        kind: ClassVar = "first"
+
+    with pytest.raises(ConfigurationError, match="the own kind 'first' is registered already"):
+
+        @dataclass(frozen=True, kw_only=True)
+        class Second(Family):
+            kind: ClassVar = "first"
+
+    assert issubclass(First, Config)
+    with pytest.raises(ConfigurationError, match="'arithmetic' is built in"):
+
+        class Other(ArithmeticConfig):
+            kind: ClassVar = "arithmetic"
+
+
+QUICK = {
+    "training.num_steps": 2,
+    "training.warmup_steps": 0,
+    "training.batch_size": 4,
+    "training.validation_problems": 4,
+}
+
+
+def test_a_run_names_its_extension_and_asks_for_it(tmp_path, capsys):
+    path = write(tmp_path / "own_tasks.py")
+    extensions.load(str(path))
+    run = abacist.train("own-sum", out=tmp_path / "run", settings=QUICK)
+    (extension,) = json.loads((run.path / "run.json").read_text())["extensions"]
+    assert extension["source"] == str(path)
+    assert len(extension["sha256"]) == 64
+    assert abacist.train("add", out=tmp_path / "add", settings=QUICK).path
+    assert json.loads((tmp_path / "add" / "run.json").read_text())["extensions"] == []
+
+    extensions._by_module.clear()
+    with pytest.raises(RunError, match=f"Type --extension {path}"):
+        abacist.load(run.path)
+
+
+def test_a_changed_extension_is_a_warning_or_an_error(tmp_path, capsys):
+    path = write(tmp_path / "own_tasks.py")
+    arguments = ["--extension", str(path)]
+    quick = [word for name, value in QUICK.items() for word in (f"--{name}", str(value))]
+    out = str(tmp_path / "run")
+    assert main(["train", "own-sum", *arguments, "--out", out, "--train-only", *quick]) == 0
+    module = sys.modules.pop("abacist_extensions.own_tasks")
+    assert module.__file__ == str(path)
+    for table in (RECIPES, TASKS, COLUMN_TASKS):
+        del table["own-sum"]
+    extensions._by_module.clear()
+    path.write_text(path.read_text() + "# changed\n")
+    capsys.readouterr()
+
+    assert main(["solve", out, "1,1", *arguments]) in (0, 1)
+    assert "which has changed since" in capsys.readouterr().err
+    for command in (["prove", out], ["train", "--resume", "--out", out]):
+        assert main([*command, *arguments]) == 2
+        assert "type --accept-changed-extension" in capsys.readouterr().err
+    assert main(["prove", out, *arguments, "--accept-changed-extension"]) in (0, 1)
