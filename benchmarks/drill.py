@@ -130,7 +130,7 @@ def full_disk(run: Path, folder: Path, scale: float) -> Failures:
     tasks += [["report", str(copy)], ["train", "add", "--out", str(folder / "new")]]
     for arguments in tasks[: max(1, round(scale * len(tasks)))]:
         line = ["bash", "-c", 'ulimit -f 0; "$@"', "bash", *command(*arguments)]
-        result = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        result = subprocess.run(line, capture_output=True, text=True)
         failure = complaint_about(result.returncode, result.stderr)
         if failure is None and "cannot write" not in result.stderr:
             failure = "does not say that it could not be saved"
