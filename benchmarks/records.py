@@ -28,6 +28,7 @@ import torch
 from abacist import recipes
 from abacist.intervals import Proportion, percent
 from abacist.recipes.examinations import EXAMINATIONS
+from abacist.recipes.published import EARLIER_RECORDS
 from abacist.reports import matplotlib_figures, run_records, score_plots
 from abacist.reports.tables import Table, markdown
 from abacist.runs import seeds as many_seeds
@@ -231,7 +232,7 @@ def side_by_side() -> str:
                 continue
             seeds = committed[name]["seeds"]
             seconds = statistics.median(seed["seconds"] for seed in seeds)
-            recipe = f"[`{name}`](../results.md#{name})"
+            recipe = f"[`{name}`](../results.md#{name})" + " *" * (name in EARLIER_RECORDS)
             first = [document, recipe, f"{seeds[0]['parameters']:,}", f"{seconds:,.0f}"]
             last = certified(seeds)
             for rows in headline_rows(name, seeds):
@@ -257,6 +258,7 @@ def chapter(name: str, record: dict[str, Any]) -> str:
         "",
         f"{seeds[0]['parameters']:,} parameters, {seeds[0]['steps']:,} steps, {cost(seeds)} s "
         f"(median), at most {memory:,} MiB of memory.",
+        *earlier_settings(name),
         "",
         "| wrong | " + " | ".join(f"seed {seed['seed']}" for seed in seeds) + " | n | 95 % right |",
         "|---|" + "---|" * (len(seeds) + 2),
@@ -288,6 +290,13 @@ def chapter(name: str, record: dict[str, Any]) -> str:
     if (ROOT / "results" / f"{name}.png").exists():
         lines += ["", f"![Loss and exact match of seed 0 by step](../results/{name}.png)"]
     return "\n".join(lines)
+
+
+def earlier_settings(name: str) -> list[str]:
+    """Return what was different when the record of a recipe was made, as one sentence or none."""
+    if name not in EARLIER_RECORDS:
+        return []
+    return [f"Made with earlier settings: {EARLIER_RECORDS[name]}."]
 
 
 def seed_row(name: str, cells: list[str], n: str = "") -> str:

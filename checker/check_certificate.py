@@ -209,7 +209,7 @@ class Columns:
             "kind": ["plain"], "start_token": [True], "end": ["token"], "padding_token": [False],
             "operand_order": ["reversed"], "answer_order": ["reversed"], "operand_padding": ["none"],
             "answer_padding": ["none" if is_sum else "longest"], "spaces": ["none"],
-            "negative": ["sign-first" if is_sum else "complement"],
+            "negative": ["sign-first" if is_sum else "complement"], "unused_tokens": [[]],
         }
         # fmt: on
 
@@ -384,6 +384,7 @@ MODEL = {
     "norm_order": ["pre"], "embedding_norm": [False], "final_mlp": [False], "final_norm": [True],
     "query_key_norm": [False], "length_scaling": [False], "tied_head": [False, True], "width": None,
     "num_heads": None, "head_width": None, "mlp_width": None, "biases": None, "positions": None,
+    "norm_epsilon": [0.0], "init_std": None, "scaled_residual_init": None,
     "embedding_init_std": None, "dropout": None, "dropout_on": None,
 }
 SCHEME = {

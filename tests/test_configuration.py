@@ -257,7 +257,7 @@ def test_conflicts_are_not_reported_while_a_number_is_out_of_range() -> None:
         ("model.width", "1 to 65,536"),
         ("training.learning_rate", "1e-09 to 10"),
         ("training.warmup_steps", "0 to num_steps"),
-        ("split.test_fraction", "0.001 to 0.5"),
+        ("split.validation_fraction", "0.001 to 0.5"),
     ],
 )
 def test_a_range_is_part_of_the_explanation_and_of_what_may_be_typed(name: str, words: str) -> None:

@@ -1,12 +1,16 @@
 """Recipes of published systems have the documents' sizes and lines, and they train."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
 
 import abacist
 from abacist import recipes
+from abacist.configuration import to_json
 from abacist.models.teacher_forcing import coordinates_of
+from abacist.recipes.published import EARLIER_RECORDS
 from abacist.runs.run import build_model, build_problems
 from abacist.training import checkpoint
 
@@ -38,7 +42,7 @@ def test_the_model_has_the_millions_of_parameters_of_the_paper(name):
         ("three-digit-grokking", "54+114", "054+114=8610<end>"),
         ("parallel-encoder", "123+45", "=54+321" + "<pad>" * 35),
         ("spaced-gpt2", "1234+5678", "1234 + 5678 =6912 "),
-        ("looped-abacus-post", "12+345", "<start>21+543=753<end>"),
+        ("looped-abacus-post", "12+345", "21+543=753<end>"),
     ],
 )
 def test_lines_are_written_as_the_document_writes_them(name, problem, line):
@@ -46,6 +50,241 @@ def test_lines_are_written_as_the_document_writes_them(name, problem, line):
     problems = task.parse([problem])
     (ids,) = format.write(problems, task.answer(problems)).ids.tolist()
     assert format.vocabulary.text(ids) == line
+
+
+# Hyperparameters, written from the documents and not from the recipes. Where a document relies on a
+# library's default, the default is written here: nn.Embedding N(0, 1), nn.LayerNorm ε 1e-5, Adam β₂ 0.999.
+GPT2 = {"model.activation": "gelu-tanh", "model.init_std": 0.02, "model.scaled_residual_init": True}
+ENCODER = {
+    "task.operations": ("+",),
+    "task.min_digits": 1,
+    "task.max_digits": 20,
+    "format.kind": "parallel",
+    "format.mirrored": True,
+    "model.direction": "both",
+    "model.width": 64,
+    "model.num_heads": 2,
+    "model.num_layers": 2,
+    "model.activation": "relu",
+    "model.dropout": 0.1,
+    "model.positions.0.coordinate": "index",
+    "model.positions.0.num_positions": 42,
+    "model.positions.0.init_std": 1.0,
+    "training.num_examples": 200_000,
+    "training.balanced_examples": True,
+    "training.batch_size": 32,
+    "training.optimizer": "adamw",
+    "training.weight_decay": 0.0,
+    "training.learning_rate": 1e-3,
+    "training.schedule": "constant",
+    "training.clip_norm": None,
+    "training.record_embeddings_every": 100,
+}
+PAPER = {
+    "task.operations": ("+",),
+    "task.max_digits": 20,
+    "format.operand_order": "reversed",
+    "format.answer_order": "reversed",
+    "format.start_token": False,
+    "model.width": 1_024,
+    "model.num_heads": 16,
+    "model.mlp_width": 1_024,
+    "model.injection": "add",
+    "model.initial_state": "noise",
+    "model.activation": "geglu",
+    "model.norm_order": "post",
+    "model.norm_epsilon": 1e-12,
+    "model.embedding_norm": True,
+    "model.embedding_init_std": 1_024**-0.5,
+    "model.positions.0.coordinate": "place",
+    "model.positions.0.offset": "batch",
+    "model.positions.0.max_offset": 100,
+    "training.mixed_lengths": True,
+    "training.batch_size": 8_192,
+    "training.clip_norm": 0.5,
+    "training.loss_on": "answer",
+}
+HYPERPARAMETERS = {
+    "three-digit-grokking": {
+        "task.max_digits": 3,
+        "format.operand_padding": "fixed",
+        "format.answer_padding": "fixed",
+        "format.operand_order": "usual",
+        "format.answer_order": "reversed",
+        "format.start_token": False,
+        "model.width": 32,
+        "model.mlp_width": 64,
+        "model.num_layers": 2,
+        "model.tied_head": True,
+        "model.positions.0.num_positions": 13,
+        "training.num_examples": 50_000,
+        "training.batch_size": 512,
+        "training.num_steps": 150 * 97,
+        "training.optimizer": "adamw",
+        "training.learning_rate": 0.01,
+        "training.schedule": "cosine",
+        "training.warmup_steps": 200,
+        "training.loss_on": "all",
+        "training.clip_norm": 1.0,
+    },
+    "parallel-encoder": ENCODER
+    | {
+        "model.mlp_width": 256,
+        "model.norm_order": "pre",
+        "model.final_norm": True,
+        "training.num_steps": 3 * 6_250,
+    },
+    "parallel-encoder-torch": ENCODER
+    | {
+        "model.mlp_width": 128,
+        "model.norm_order": "post",
+        "model.final_norm": False,
+        "training.num_steps": 10 * 6_250,
+    },
+    "spaced-gpt2": GPT2
+    | {
+        "task.operand_digits": (4, 4),
+        "format.spaces": "around",
+        "format.answer_order": "usual",
+        "model.width": 128,
+        "model.num_heads": 4,
+        "model.mlp_width": 512,
+        "model.num_layers": 4,
+        "model.norm_epsilon": 0.0,
+        "model.tied_head": True,
+        "model.dropout": 0.1,
+        "model.positions.0.num_positions": 1_024,
+        "model.positions.0.init_std": 0.0,
+        "training.num_examples": 50_000,
+        "training.batch_size": 64,
+        "training.keep_partial_batches": True,
+        "training.num_steps": 15_640,
+        "training.learning_rate": 5e-4,
+        "training.schedule": "linear",
+        "training.warmup_steps": 0,
+        "training.final_fraction": 0.0,
+        "training.weight_decay": 0.0,
+        "training.clip_norm": 1.0,
+        "training.precision": "bfloat16",
+        "training.loss_on": "answer",
+        "training.validation_problems": 10_000,
+        "training.validate_every": 156,
+        "training.checkpoint_every": 156,
+        "training.keep_checkpoints": 5,
+    },
+    "five-operations-10m": {
+        "task.operations": ("+", "-", "*", "//", "%"),
+        "task.weights": (0.05, 0.10, 0.20, 0.30, 0.35),
+        "task.max_digits": 3,
+        "task.sampling": "values",
+        "format.kind": "carry-trace",
+        "split.validation_fraction": 100_000 / 4_998_000,
+        "split.test_fraction": 0.0,
+        "model.width": 384,
+        "model.num_heads": 6,
+        "model.mlp_width": 1_536,
+        "model.num_layers": 6,
+        "model.biases": (),
+        "model.activation": "gelu-tanh",
+        "model.norm_epsilon": 1e-6,
+        "model.init_std": 0.02,
+        "model.scaled_residual_init": False,
+        "model.embedding_init_std": 0.0,
+        "model.positions.0.num_positions": 28,
+        "model.positions.0.init_std": 0.0,
+        "training.num_steps": 8_000,
+        "training.batch_size": 1_024,
+        "training.learning_rate": 8e-4,
+        "training.schedule": "cosine",
+        "training.decay_from": "warmup",
+        "training.warmup_steps": 400,
+        "training.final_fraction": 0.1,
+        "training.weight_decay": 1e-4,
+        "training.clip_norm": 1.0,
+        "training.loss_on": "answer",
+        "training.validate_every": 500,
+        "training.validation_problems": 1_000,
+        "training.stop_at": 0.99,
+        "training.stop_from": 5_000,
+    },
+    "looped-abacus-post": {
+        "task.max_digits": 20,
+        "format.start_token": False,
+        "format.padding_token": False,
+        "format.unused_tokens": ("-", "*"),
+        "model.width": 1_024,
+        "model.num_heads": 16,
+        "model.mlp_width": 2_048,
+        "model.num_layers": 1,
+        "model.recurrences": 16,
+        "model.injection": "sublayers",
+        "model.activation": "gelu",
+        "model.norm_epsilon": 1e-12,
+        "model.final_norm": False,
+        "model.embedding_init_std": 0.0,
+        "model.positions.0.added_to": "queries-keys",
+        "model.positions.0.num_positions": 512,
+        "model.positions.0.offset": "sample",
+        "model.positions.0.max_offset": 99,
+        "model.positions.0.init_std": 1.0,
+        "training.num_steps": 210_000,
+        "training.batch_size": 95,
+        "training.mixed_lengths": True,
+        "training.optimizer": "adamw",
+        "training.learning_rate": 1e-4,
+        "training.schedule": "constant",
+        "training.weight_decay": 0.01,
+        "training.clip_norm": None,
+        "training.precision": "float16",
+        "training.progressive_loss": "fewer",
+        "training.progressive_weight": 0.5,
+        "training.checkpoint_every": 5_000,
+    },
+    "looped-abacus-1x16": PAPER | {"model.num_layers": 1, "model.recurrences": 16},
+    "looped-abacus-8x2": PAPER | {"model.num_layers": 8, "model.recurrences": 2},
+    "looped-abacus-16x1": PAPER | {"model.num_layers": 16, "model.recurrences": 1},
+}
+
+
+@pytest.mark.parametrize("name", HYPERPARAMETERS)
+def test_the_recipe_has_the_hyperparameters_of_the_document(name):
+    recipe = to_json(recipes.find(name))
+    for path, expected in HYPERPARAMETERS[name].items():
+        value = recipe
+        for part in path.split("."):
+            value = value[int(part)] if isinstance(value, list) else value[part]
+        assert value == (list(expected) if isinstance(expected, tuple) else expected), path
+
+
+def test_recipes_whose_records_are_earlier_have_records():
+    results = Path(__file__).parents[1] / "results"
+    assert all((results / f"{name}.json").is_file() for name in EARLIER_RECORDS)
+
+
+def test_the_weights_of_the_small_gpt2_begin_as_those_of_transformers_do():
+    transformers = pytest.importorskip("transformers")
+    recipe = recipes.find("spaced-gpt2")
+    torch.manual_seed(0)
+    ours = dict(build_model(recipe).named_parameters())
+    config = transformers.GPT2Config(
+        n_layer=4, n_embd=128, n_head=4, n_inner=512, vocab_size=13, n_positions=1_024
+    )
+    assert config.layer_norm_epsilon == 1e-5
+    assert config.activation_function == "gelu_new"
+    theirs = dict(transformers.GPT2LMHeadModel(config).named_parameters())
+    names = {
+        "embedding.weight": "transformer.wte.weight",
+        "positions.0.rows.weight": "transformer.wpe.weight",
+        "blocks.2.attention.output.weight": "transformer.h.2.attn.c_proj.weight",
+        "blocks.2.mlp.up.weight": "transformer.h.2.mlp.c_fc.weight",
+        "blocks.2.mlp.down.weight": "transformer.h.2.mlp.c_proj.weight",
+        "blocks.2.attention.query.bias": "transformer.h.2.attn.c_attn.bias",
+    }
+    for name, other in names.items():
+        assert float(ours[name].detach().std()) == pytest.approx(
+            float(theirs[other].detach().std()), rel=0.06
+        ), name
+        assert float(ours[name].detach().mean()) == pytest.approx(0, abs=0.002)
 
 
 @pytest.mark.parametrize("name", ["parallel-encoder", "parallel-encoder-torch"])

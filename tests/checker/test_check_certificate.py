@@ -268,6 +268,7 @@ UNCOVERED = {
     "initial_state": "noise",
     "activation": "swiglu",
     "norm": "batch",
+    "norm_epsilon": 1e-12,
     "norm_order": "post",
     "embedding_norm": True,
     "final_mlp": True,

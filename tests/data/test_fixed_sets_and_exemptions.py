@@ -8,7 +8,7 @@ from abacist.data import stream
 from abacist.data.config import SplitConfig, SplitName
 from abacist.data.export import all_problems
 from abacist.data.split import draw_from_split, hash_problems, in_split, is_exempt, split_names
-from abacist.data.stream import TrainingStream, first_problems
+from abacist.data.stream import TrainingStream, balanced_problems, first_problems
 from abacist.errors import ConfigurationError
 from abacist.formats.config import FORMATS
 from abacist.tasks.config import TASKS, ArithmeticConfig, ModularAdditionConfig
@@ -20,11 +20,15 @@ TASK = ArithmeticConfig(max_digits=3).build()
 
 
 def stream_of(
-    num_examples: int | None, name: str = "reversed", batch_size: int = 10, seed: int = 0
+    num_examples: int | None,
+    name: str = "reversed",
+    batch_size: int = 10,
+    seed: int = 0,
+    **options: bool,
 ):
     config = ArithmeticConfig(max_digits=3)
     format = FORMATS[name].build(config)
-    return TrainingStream(TASK, format, SPLIT, batch_size, seed, num_examples)
+    return TrainingStream(TASK, format, SPLIT, batch_size, seed, num_examples, **options)
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -212,3 +216,37 @@ def test_every_problem_of_a_space_occurs_once_in_order():
         for e in task.expressions(block)
     ]
     assert sorted(by_split) == sorted(expressions)
+
+
+def test_balanced_problems_are_equally_many_of_each_pair_of_lengths_and_may_repeat():
+    problems = balanced_problems(TASK, SPLIT, 900, seed=1)
+    pairs, counts = torch.unique(problems.lengths_BN, dim=0, return_counts=True)
+    assert pairs.tolist() == [[a, b] for a in (1, 2, 3) for b in (1, 2, 3)]
+    assert set(counts.tolist()) == {100}
+    assert len(set(TASK.expressions(problems))) < 900
+    assert bool(in_split(problems, "train", SPLIT).all())
+    with pytest.raises(ConfigurationError, match="balanced_examples needs a task whose comb"):
+        balanced_problems(TASKS["sort"].build(), SPLIT, 900, seed=1)
+
+
+def test_an_epoch_can_end_with_the_problems_that_do_not_fill_a_batch():
+    stream = stream_of(34, keep_partial_batches=True)
+    sizes = [len(stream.batch(step).ids) for step in range(40)]
+    assert sizes == [10, 10, 10, 4] * 10
+    lines = [
+        stream.format.vocabulary.text(line).partition("=")[0]
+        for step in range(4)
+        for line in stream.batch(step).ids.tolist()
+    ]
+    assert len(set(lines)) == 34
+    for step in (3, 31, 32, 37):
+        again = stream_of(34, keep_partial_batches=True)
+        assert torch.equal(stream.batch(step).ids, again.batch(step).ids)
+
+
+def test_each_problem_of_a_batch_can_have_lengths_of_its_own():
+    stream = stream_of(None, batch_size=50, mixed_lengths=True)
+    assert not stream.aligned
+    batch = stream.batch(3)
+    assert len(set(batch.lengths.tolist())) > 3
+    assert int(batch.lengths.max()) == batch.ids.shape[1]

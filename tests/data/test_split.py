@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from abacist.data.config import SplitConfig, SplitName
-from abacist.data.split import draw_from_split, hash_problems, in_split
+from abacist.data.split import draw_from_split, hash_problems, in_split, split_names
 from abacist.errors import ConfigurationError
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.config import ArithmeticConfig
@@ -169,8 +169,8 @@ def test_a_split_without_a_problem_of_these_lengths_is_refused_in_one_line() -> 
 @pytest.mark.parametrize(
     ("fractions", "complaint"),
     [
-        ({"test_fraction": 0.0}, "split.test_fraction must be 0.001 to 0.5, got 0.0"),
-        ({"test_fraction": 0.6}, "split.test_fraction must be 0.001 to 0.5, got 0.6"),
+        ({"validation_fraction": 0.0}, "split.validation_fraction must be 0.001 to 0.5, got 0.0"),
+        ({"test_fraction": 0.6}, "split.test_fraction must be 0 to 0.5, got 0.6"),
         ({"validation_fraction": -1}, "split.validation_fraction must be 0.001 to 0.5, got -1"),
         ({"validation_fraction": 0.5, "test_fraction": 0.5}, "leave less than 0.1 for training"),
     ],
@@ -180,3 +180,13 @@ def test_fractions_that_leave_a_split_empty_are_refused(
 ) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         SplitConfig(**fractions)
+
+
+def test_without_test_problems_of_its_own_the_scorecard_uses_those_of_validation() -> None:
+    config = SplitConfig(validation_fraction=0.02, test_fraction=0.0)
+    problems = problems_drawn(5_000)
+    train, validation, test = (in_split(problems, name, config) for name in NAMES)
+    assert torch.equal(validation, test)
+    assert torch.equal(train, ~validation)
+    assert 0.01 < validation.double().mean() < 0.03
+    assert set(split_names(problems, config)) == {"train", "validation"}

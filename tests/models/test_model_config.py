@@ -1,9 +1,11 @@
 import re
 
 import pytest
+import torch
 
 from abacist.errors import ConfigurationError
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
+from abacist.models.transformer import Transformer
 
 RELATIVE = {"encoding": "relative", "coordinate": "place"}
 LEARNED = {"encoding": "learned", "coordinate": "place"}
@@ -79,3 +81,34 @@ def test_every_named_scheme_makes_a_valid_model_configuration(name: str) -> None
 def test_the_default_is_the_place_relative_scheme_with_a_window() -> None:
     assert ModelConfig().positions == POSITIONS["place-relative"]
     assert ModelConfig().positions[0].window == (0, 1)
+
+
+def test_all_matrices_begin_with_one_standard_deviation_and_biases_with_0():
+    torch.manual_seed(0)
+    config = ModelConfig(
+        width=64,
+        num_layers=2,
+        init_std=0.02,
+        scaled_residual_init=True,
+        positions=POSITIONS["gpt2"],
+    )
+    model = Transformer(config, vocabulary_size=14)
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):
+            assert not parameter.any(), name
+        elif "norm" not in name:
+            scaled = name.endswith(("attention.output.weight", "mlp.down.weight"))
+            expected = 0.02 / 2 if scaled else 0.02  # 0.02 / sqrt(2 layers × 2)
+            assert float(parameter.detach().std()) == pytest.approx(expected, rel=0.1), name
+
+
+def test_the_epsilon_of_normalisations_and_the_tanh_of_gelu_are_settings():
+    config = ModelConfig(norm_epsilon=1e-12, activation="gelu-tanh")
+    model = Transformer(config, vocabulary_size=14)
+    norms = [module for module in model.modules() if isinstance(module, torch.nn.LayerNorm)]
+    assert {norm.eps for norm in norms} == {1e-12}
+    x = torch.linspace(-3, 3, 7)
+    expected = 0.5 * x * (1 + torch.tanh((2 / torch.pi) ** 0.5 * (x + 0.044715 * x**3)))
+    torch.testing.assert_close(model.blocks[0].mlp.activation(x), expected)
+    with pytest.raises(ConfigurationError, match=r"scaled_residual_init scales model\.init_std"):
+        ModelConfig(scaled_residual_init=True)

@@ -65,6 +65,8 @@ SETTINGS = {
     "bfloat16": {"training.precision": "bfloat16"},
     "float16": {"training.precision": "float16"},
     "no clipping": {"training.clip_norm": None},
+    "mixed lengths": {"training.mixed_lengths": True},
+    "partial batches": {"training.num_examples": 30, "training.keep_partial_batches": True},
     "curriculum": {
         "training.curriculum": (
             Stage(num_steps=5, task=("max_digits=1",)),
@@ -102,6 +104,14 @@ def test_every_schedule_warms_up_in_a_straight_line(schedule):
     assert learning_rate(config, 4) == pytest.approx(0.5, rel=0.01)
 
 
+def test_a_cosine_can_begin_after_the_warm_up():
+    config = TrainingConfig(schedule="cosine", decay_from="warmup", **STEPS)
+    assert learning_rate(config, 9) == learning_rate(config, 10) == 1.0
+    # Half of the 90 steps after the warm-up, between 1 and 0.2.
+    assert learning_rate(config, 55) == pytest.approx(0.6)
+    assert learning_rate(config, 55) > learning_rate(TrainingConfig(**STEPS), 55)
+
+
 def test_a_linear_schedule_falls_evenly_from_the_warm_up_to_the_end():
     config = TrainingConfig(schedule="linear", **STEPS)
     rates = [learning_rate(config, step) for step in range(10, 100)]
@@ -135,6 +145,11 @@ def test_a_constant_schedule_does_not_fall():
         ({"micro_batches": 200}, "training.micro_batches must be 1 to 128, got 200"),
         ({"stop_at": 1.5}, "training.stop_at must be 0 to 1, got 1.5"),
         ({"ema_decay": 1.0}, "training.ema_decay must be 0 to 0.999999, got 1.0"),
+        ({"decay_from": "warmup", "schedule": "linear"}, "decay_from warmup applies to the cosine"),
+        (
+            {"keep_partial_batches": True},
+            "keep_partial_batches is about a fixed number of problems",
+        ),
         ({"clip_norm": 0.0}, "training.clip_norm must be 1e-09 to 1,000,000,000, got 0.0"),
         ({"checkpoint_seconds": 0.0}, "training.checkpoint_seconds must be 0.1 to"),
         ({"record_embeddings_every": 0}, "training.record_embeddings_every must be 1 to"),

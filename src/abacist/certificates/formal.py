@@ -30,6 +30,7 @@ _COVERED: dict[str, object] = {
     "injection": "none",
     "activation": "relu",
     "norm": "rms",
+    "norm_epsilon": 0.0,
     "norm_order": "pre",
     "embedding_norm": False,
     "final_mlp": False,

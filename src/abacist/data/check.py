@@ -1,18 +1,17 @@
 """Statistics of a recipe's problems, and a check that the splits do not overlap."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import get_args
 
 import torch
 from torch import Tensor
 
 from abacist import generators
-from abacist.data.config import SplitConfig, SplitName
+from abacist.data.config import SplitConfig
 from abacist.data.split import draw_from_split, hash_problems, is_exempt
 from abacist.tasks.task import Task
 
-SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 _PROBLEMS_PER_BLOCK = 65_536
 
 
@@ -52,7 +51,7 @@ def check(
     hashes: dict[str, Tensor] = {}
     counts: dict[str, Tensor] = {}
     done = 0
-    for split in SPLITS:
+    for split in config.splits:
         parts = []
         for block, begin in enumerate(range(0, num_problems, _PROBLEMS_PER_BLOCK)):
             size = min(_PROBLEMS_PER_BLOCK, num_problems - begin)
@@ -64,9 +63,9 @@ def check(
                 for name, values in task.measures(problems).items():
                     _count(counts, name, values)
             done += size
-            on_progress(done, num_problems * len(SPLITS))
+            on_progress(done, num_problems * len(config.splits))
         hashes[split] = torch.unique(torch.cat(parts))
-    pairs = [("train", "validation"), ("train", "test"), ("validation", "test")]
+    pairs = list(itertools.combinations(config.splits, 2))
     return DataCheck(
         num_problems,
         {split: len(distinct) for split, distinct in hashes.items()},

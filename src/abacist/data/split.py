@@ -50,9 +50,9 @@ def in_split(problems: Problems, split: SplitName, config: SplitConfig) -> Tenso
     bucket = (hash_problems(problems) >> 20) & (_BUCKETS - 1)
     test_end = int(config.test_fraction * _BUCKETS)
     validation_end = test_end + int(config.validation_fraction * _BUCKETS)
-    if split == "test":
+    if split == "test" and config.test_fraction:
         inside = bucket < test_end
-    elif split == "validation":
+    elif split != "train":
         inside = (bucket >= test_end) & (bucket < validation_end)
     else:
         inside = bucket >= validation_end
@@ -67,7 +67,7 @@ def is_exempt(problems: Problems, config: SplitConfig) -> Tensor:
 def split_names(problems: Problems, config: SplitConfig) -> list[str]:
     """Return the split of every problem; `every` for exempt ones."""
     names = ["train"] * len(problems)
-    for split in ("validation", "test"):
+    for split in config.splits[1:]:
         for row in in_split(problems, split, config).nonzero().squeeze(1).tolist():
             names[row] = split
     for row in is_exempt(problems, config).nonzero().squeeze(1).tolist():

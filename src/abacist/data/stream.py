@@ -26,6 +26,7 @@ from abacist.data.split import draw_from_split, hash_problems
 from abacist.errors import ConfigurationError
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.format import Format
+from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems, concatenate, first_occurrences
 from abacist.tasks.task import Task
 
@@ -65,6 +66,10 @@ class TrainingStream:
         num_examples: int | None = None,
         device: torch.device = _CPU,
         stage: int | None = None,
+        *,
+        balanced: bool = False,
+        keep_partial_batches: bool = False,
+        mixed_lengths: bool = False,
     ) -> None:
         """Prepare the batches of a task in a format.
 
@@ -76,10 +81,16 @@ class TrainingStream:
             split: the splits.
             batch_size: number of lines in a batch.
             seed: seed of the problems and of their order.
-            num_examples: number of distinct problems, through which the stream cycles; None draws
+            num_examples: number of fixed problems, through which the stream cycles; None draws
                 fresh problems forever.
             device: device of the batches. Blocks are sent to a GPU one block in advance.
             stage: index of the curriculum's stage, which has problems of its own; None for the rest.
+            balanced: whether the fixed problems are equally many of each combination of lengths,
+                with repeats, instead of distinct.
+            keep_partial_batches: whether each epoch over the fixed problems ends with a smaller
+                batch of those that do not fill one.
+            mixed_lengths: whether each problem of a batch has lengths of its own, also where the
+                format lays out lines of one shape alike.
 
         Raises:
             ConfigurationError: `num_examples` is smaller than a batch or larger than the split.
@@ -97,63 +108,75 @@ class TrainingStream:
                     f"{num_examples}. Try --training.num_examples {batch_size} or a smaller "
                     "--training.batch_size."
                 )
-            self._fixed = first_problems(task, split, num_examples, seed)
+            self._fixed = fixed_problems(task, split, num_examples, seed, balanced)
+        self._keeps_partial, self._mixes = keep_partial_batches, mixed_lengths
         self._block_number = -1
 
     @property
     def aligned(self) -> bool:
         """Whether all lines of a batch have the same coordinates, so that one row serves them all."""
         layout = self.format.layout
-        return layout == "constant" or (layout == "shape" and self._fixed is None)
+        draws_by_shape = self._fixed is None and not self._mixes
+        return layout == "constant" or (layout == "shape" and draws_by_shape)
 
     def batch(self, step: int) -> AnnotatedTokens:
         """Return the batch of one step, (batch_size, T)."""
         block_number, offset = divmod(step, _STEPS_PER_BLOCK)
         if block_number != self._block_number:
-            self._block, self._widths = self._read_block(block_number)
+            self._block, self._bounds, self._widths = self._read_block(block_number)
             self._block_number = block_number
-        rows = slice(offset * self.batch_size, (offset + 1) * self.batch_size)
-        return self._block[rows, : self._widths[offset]]
+        first, end = self._bounds[offset : offset + 2]
+        return self._block[first:end, : self._widths[offset]]
 
-    def _read_block(self, number: int) -> tuple[AnnotatedTokens, list[int]]:
-        """Return the lines of a block and the width of each of its batches, from the device."""
+    def _read_block(self, number: int) -> tuple[AnnotatedTokens, list[int], list[int]]:
+        """Return what `_make_block` does, from the device."""
         if self._device.type == "cpu":
             return self._make_block(number)
         if self._ahead is not None and number == self._block_number + 1:
-            lines, widths = self._ahead.result()
+            lines, bounds, widths = self._ahead.result()
         else:
-            lines, widths = self._make_block(number)
+            lines, bounds, widths = self._make_block(number)
         self._ahead = _PREFETCHER.submit(self._make_block, number + 1)
-        return lines.to(self._device), widths
+        return lines.to(self._device), bounds, widths
 
-    def _make_block(self, number: int) -> tuple[AnnotatedTokens, list[int]]:
-        """Generate the lines of a block and the width of each of its batches."""
+    def _make_block(self, number: int) -> tuple[AnnotatedTokens, list[int], list[int]]:
+        """Generate the lines of a block.
+
+        Returns the lines, the index of each batch's first line followed by the number of lines, and
+        the width of each batch.
+        """
         generator = generators.generator(self.seed, *self._purpose, number)
-        problems = self._draw(generator) if self._fixed is None else self._recall(number)
+        sizes = [self.batch_size] * _STEPS_PER_BLOCK
+        if self._fixed is None:
+            problems = self._draw(generator)
+        else:
+            problems, sizes = self._recall(number)
         lines = self.format.write(problems, self.task.answer(problems), generator)
-        lengths = lines.lengths.view(_STEPS_PER_BLOCK, self.batch_size)
-        if self.format.layout == "free" and self._fixed is None:
-            order = _by_length(lengths, generator)
-            lines, lengths = lines[order.flatten()], lines.lengths[order]
-        widths = lengths.amax(dim=1)
-        return lines, widths.tolist()
+        lengths = lines.lengths
+        if self.format.layout == "free" and self._fixed is None and not self._mixes:
+            order = _by_length(lengths.view(_STEPS_PER_BLOCK, self.batch_size), generator).flatten()
+            lines, lengths = lines[order], lengths[order]
+        widths = [int(batch.max()) for batch in lengths.split(sizes)]
+        return lines, [0, *itertools.accumulate(sizes)], widths
 
     def _draw(self, generator: torch.Generator) -> Problems:
         """Draw the problems of a block."""
-        if self.format.layout in ("shape", "similar"):
+        if self.format.layout in ("shape", "similar") and not self._mixes:
             shapes = self.task.draw_shapes(_STEPS_PER_BLOCK, generator)
             shapes = shapes.repeat_each(self.batch_size)
         else:
             shapes = self.task.draw_shapes(_STEPS_PER_BLOCK * self.batch_size, generator)
         return draw_from_split(self.task, shapes, "train", self.split, generator)
 
-    def _recall(self, number: int) -> Problems:
-        """Return the problems of a block from the fixed set.
+    def _recall(self, number: int) -> tuple[Problems, list[int]]:
+        """Return the problems of a block from the fixed set, and the size of each batch.
 
-        Each epoch has its own order and leaves out the problems that do not fill a batch.
+        Each epoch has its own order. It leaves out the problems that do not fill a batch, or ends
+        with them.
         """
         assert self._fixed is not None
-        per_epoch = len(self._fixed) // self.batch_size
+        per_epoch, rest = divmod(len(self._fixed), self.batch_size)
+        per_epoch += bool(rest) and self._keeps_partial
         rows: list[Tensor] = []
         for step in range(number * _STEPS_PER_BLOCK, (number + 1) * _STEPS_PER_BLOCK):
             epoch, offset = divmod(step, per_epoch)
@@ -161,7 +184,7 @@ class TrainingStream:
                 generator = generators.generator(self.seed, "epoch", epoch)
                 order = torch.randperm(len(self._fixed), generator=generator)
             rows.append(order[offset * self.batch_size : (offset + 1) * self.batch_size])
-        return self._fixed[torch.cat(rows)]
+        return self._fixed[torch.cat(rows)], [len(batch) for batch in rows]
 
 
 class Curriculum:
@@ -191,6 +214,35 @@ def _by_length(lengths_SB: Tensor, generator: torch.Generator) -> Tensor:
     """
     steps = torch.randperm(len(lengths_SB), generator=generator)
     return lengths_SB.flatten().argsort(stable=True).view(lengths_SB.shape)[steps]
+
+
+def fixed_problems(
+    task: Task, split: SplitConfig, num_problems: int, seed: int, balanced: bool = False
+) -> Problems:
+    """Return the problems of a fixed training set: `first_problems`, or `balanced_problems`."""
+    draw = balanced_problems if balanced else first_problems
+    return draw(task, split, num_problems, seed)
+
+
+def balanced_problems(task: Task, split: SplitConfig, num_problems: int, seed: int) -> Problems:
+    """Return training problems, equally many of each operation and combination of lengths.
+
+    Problems are drawn independently of each other, so short ones repeat. Where `num_problems` is
+    not a multiple of the number of combinations, some have one problem more.
+
+    Raises:
+        ConfigurationError: the combinations of the task cannot be listed.
+    """
+    shapes = task.every_shape() if isinstance(task, Arithmetic) else None
+    if shapes is None:
+        raise ConfigurationError(
+            "training.balanced_examples needs a task whose combinations of lengths can be listed: "
+            "arithmetic with a fixed number of operands and sampling lengths. "
+            "Try --training.balanced_examples false."
+        )
+    rows = torch.arange(num_problems) * len(shapes) // num_problems
+    generator = generators.generator(seed, "examples", "balanced")
+    return draw_from_split(task, shapes[rows], "train", split, generator)
 
 
 def first_problems(task: Task, split: SplitConfig, num_problems: int, seed: int) -> Problems:

@@ -80,6 +80,8 @@ class PlainFormatConfig(FormatConfig):
     """What ends a line: a token of its own, a space, or nothing, which requires lines of one length."""
     padding_token: bool = False
     """Pad lines with a token of its own, as many libraries do, instead of repeating what ends them."""
+    unused_tokens: tuple[str, ...] = ()
+    """Symbols that the vocabulary has besides those of its lines, as in a model made for more operations."""
     operand_order: Order = "reversed"
     """Order of the operands' digits: least significant first (reversed), or as usual."""
     answer_order: Order = "reversed"

@@ -17,7 +17,7 @@ only if the answer is padded to a known width; the digits of an unpadded answer 
 import torch
 from torch import Tensor
 
-from abacist.errors import ProblemError
+from abacist.errors import ConfigurationError, ProblemError
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import Layout, PlainFormatConfig
 from abacist.formats.pieces import (
@@ -66,7 +66,14 @@ class PlainFormat:
         spaced = config.spaces != "none" or config.end == "space"
         space = (" ",) if spaced else ()
         padding = ("<pad>",) if config.padding_token else ()
-        self.vocabulary = Vocabulary((*DIGITS, *symbols, "=", *end, *start, *space, *padding))
+        used = (*DIGITS, *symbols, "=", *end, *start, *space, *padding)
+        if set(used) & set(config.unused_tokens):
+            raise ConfigurationError(
+                "format.unused_tokens must not name symbols of the lines, "
+                f"{' '.join(used)}, got {','.join(config.unused_tokens)}. "
+                'Try --format.unused_tokens "".'
+            )
+        self.vocabulary = Vocabulary((*used, *config.unused_tokens))
         self.operator_ids = [self.vocabulary.id(symbol) for symbol in symbols]
         self.equals_id = self.vocabulary.id("=")
         last = {"token": "<end>", "space": " "}.get(config.end)

@@ -14,8 +14,8 @@ from abacist.models.views import View
 def make_norm(config: ModelConfig) -> nn.Module:
     """Build a LayerNorm (arXiv 1607.06450) or RMSNorm (arXiv 1910.07467) over the width D."""
     if config.norm == "layer":
-        return nn.LayerNorm(config.width)
-    return nn.RMSNorm(config.width, eps=1e-6)
+        return nn.LayerNorm(config.width, eps=config.norm_epsilon or 1e-5)
+    return nn.RMSNorm(config.width, eps=config.norm_epsilon or 1e-6)
 
 
 class MLP(nn.Module):
@@ -28,7 +28,11 @@ class MLP(nn.Module):
         gated = config.activation in ("geglu", "swiglu")
         self.gate = nn.Linear(config.width, config.mlp_width, bias=biases) if gated else None
         kinds = {"relu": nn.ReLU, "gelu": nn.GELU, "geglu": nn.GELU, "swiglu": nn.SiLU}
-        self.activation = kinds[config.activation]()
+        self.activation = (
+            nn.GELU(approximate="tanh")
+            if config.activation == "gelu-tanh"
+            else kinds[config.activation]()
+        )
         self.dropout = nn.Dropout(config.dropout_of("mlp-hidden"))
         self.down = nn.Linear(config.mlp_width, config.width, bias="mlp-output" in config.biases)
 

@@ -46,7 +46,7 @@ class PositionScheme(Config):
     num_buckets: int = 0
     """Relative: number of trained biases, for ranges of differences that widen logarithmically (T5); 0 trains one for each difference."""  # noqa: E501
     init_std: float = setting(0.0, low=0.0, high=100.0)
-    """Standard deviation at initialisation. Relative: of biases, so that heads start out looking at different tokens; 0 makes them equal. Learned: of vectors; 0 means 0.5."""  # noqa: E501
+    """Standard deviation at initialisation. Relative: of biases, so that heads start out looking at different tokens; 0 makes them equal. Learned: of vectors; 0 means `model.init_std`, or without it 0.5."""  # noqa: E501
     slope: float = setting(0.0, low=0.0, high=1e6)
     """ALiBi: decrease of the score per unit of distance; 0 means a different slope for each head, as published."""
 
@@ -228,10 +228,12 @@ class ModelConfig(Config):
     """How each recurrence receives the embedded input again: added to the state, mixed in by a trained matrix, or added after every normalisation."""  # noqa: E501
     initial_state: Literal["input", "noise"] = "input"
     """State before the first recurrence: the embedded input, or small noise (0 in evaluation)."""
-    activation: Literal["relu", "gelu", "geglu", "swiglu"] = "gelu"
-    """Non-linearity of the MLP; geglu and swiglu are gated (arXiv 2002.05202)."""
+    activation: Literal["relu", "gelu", "gelu-tanh", "geglu", "swiglu"] = "gelu"
+    """Non-linearity of the MLP; gelu-tanh is GPT-2's approximation of GELU, geglu and swiglu are gated (arXiv 2002.05202)."""  # noqa: E501
     norm: Literal["layer", "rms"] = "layer"
     """Normalisation around attention and MLP."""
+    norm_epsilon: float = setting(0.0, low=0.0, high=0.1, suggestion=1e-5)
+    """Number added to the mean square under the root of a normalisation; 0 means 1e-5 (`layer`) or 1e-6 (`rms`)."""
     norm_order: Literal["pre", "post"] = "pre"
     """Normalise the input of attention and MLP, or the sum of their output and the residual."""
     embedding_norm: bool = False
@@ -248,8 +250,12 @@ class ModelConfig(Config):
     """Linear maps that have a bias."""
     tied_head: bool = False
     """Use the token embedding as the output head."""
+    init_std: float = setting(0.0, low=0.0, high=100.0, suggestion=0.02)
+    """Standard deviation of all matrices and vectors of tokens and positions at initialisation, with biases of 0; 0 means torch's defaults."""  # noqa: E501
+    scaled_residual_init: bool = False
+    """With `init_std`: divide it by the square root of twice the depth for the matrices that write to the residual stream, as GPT-2 does."""  # noqa: E501
     embedding_init_std: float = setting(0.0, low=0.0, high=100.0)
-    """Standard deviation of the token embedding at initialisation; 0 means 1, or width^-0.5 for a tied head."""
+    """Standard deviation of the token embedding at initialisation; 0 means `init_std`, or without it 1, or width^-0.5 for a tied head."""  # noqa: E501
     dropout: float = setting(0.0, low=0.0, high=0.95)
     """Share of numbers that dropout sets to 0 during training."""
     dropout_on: tuple[Dropped, ...] = setting(DROPOUT_ON["gpt2"], named_values=DROPOUT_ON)
@@ -272,6 +278,11 @@ class ModelConfig(Config):
             yield (
                 f"rotary encodings turn pairs of numbers, so a head's width must be a multiple of "
                 f"{2 * rotations}, got {self.width_of_head}. Try --{path}.head_width {fitting}."
+            )
+        if self.scaled_residual_init and not self.init_std:
+            yield (
+                f"{path}.scaled_residual_init scales {path}.init_std, got {path}.init_std 0. "
+                f"Try --{path}.init_std 0.02."
             )
         if self.initial_state == "noise" and self.injection == "none":
             yield (

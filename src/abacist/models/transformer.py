@@ -19,7 +19,13 @@ from abacist.errors import ConfigurationError, ProblemError
 from abacist.models.block import MLP, Block, Injection, make_norm
 from abacist.models.config import ABSOLUTE, ModelConfig, PositionScheme
 from abacist.models.coordinates import Coordinates, SchemeCoordinates, coordinates_by_scheme
-from abacist.models.encodings import QueryKeyEncoding, make_vector_encoding, rotation, select_rows
+from abacist.models.encodings import (
+    LearnedEncoding,
+    QueryKeyEncoding,
+    make_vector_encoding,
+    rotation,
+    select_rows,
+)
 from abacist.models.fused import FusedView
 from abacist.models.hooks import ActivationHook, apply_hook, apply_norm, with_prefix
 from abacist.models.views import KeyTable, View, dense_view, first_windowed, windowed_view
@@ -61,10 +67,32 @@ class Transformer(nn.Module):
         self.dropout = nn.Dropout(config.dropout_of("embedding"))
         if config.tied_head:
             self.head.weight = self.embedding.weight
+        if config.init_std:
+            self._draw_weights()
+            return
         # In a tied head, rows of variance 1 would give logits of the order of sqrt(D).
         init_std = config.embedding_init_std or (config.width**-0.5 if config.tied_head else 1.0)
         if init_std != 1.0:  # torch's default
             nn.init.normal_(self.embedding.weight, std=init_std)
+
+    def _draw_weights(self) -> None:
+        """Draw all matrices and embeddings from N(0, `init_std`), and set biases to 0, as GPT-2 does."""
+        config = self.config
+        for name, module in self.named_modules():
+            if isinstance(module, nn.Linear):
+                std = config.init_std
+                if config.scaled_residual_init and name.endswith(
+                    (".attention.output", ".mlp.down")
+                ):
+                    std *= (2 * self.depth) ** -0.5
+                nn.init.normal_(module.weight, std=std)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+            elif isinstance(module, LearnedEncoding):
+                nn.init.normal_(module.rows.weight, std=module.scheme.init_std or config.init_std)
+        # After the head, whose weight may be the same.
+        std = config.embedding_init_std or config.init_std
+        nn.init.normal_(self.embedding.weight, std=std)
 
     @property
     def schemes(self) -> tuple[PositionScheme, ...]:

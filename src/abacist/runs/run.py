@@ -144,6 +144,7 @@ class Run:
             scoring=override(self.recipe.scoring, settings),
             seed=self.seed,
             num_examples=self.recipe.training.num_examples,
+            balanced_examples=self.recipe.training.balanced_examples,
         )
 
     def prove(

@@ -229,7 +229,17 @@ def _batches(
     def stream(task_of_stage: Task, stage: int | None = None) -> TrainingStream:
         examples = training.num_examples if stage is None else None
         return TrainingStream(
-            task_of_stage, format, recipe.split, training.batch_size, seed, examples, device, stage
+            task_of_stage,
+            format,
+            recipe.split,
+            training.batch_size,
+            seed,
+            examples,
+            device,
+            stage,
+            balanced=training.balanced_examples,
+            keep_partial_batches=training.keep_partial_batches,
+            mixed_lengths=training.mixed_lengths,
         )
 
     if not training.curriculum:

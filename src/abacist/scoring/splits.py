@@ -5,7 +5,7 @@ training problems does not.
 """
 
 from abacist.data.config import SplitName
-from abacist.data.stream import first_problems
+from abacist.data.stream import fixed_problems
 from abacist.intervals import Proportion, difference
 from abacist.scoring.judge import Judge
 from abacist.scoring.records import Row, Section
@@ -40,8 +40,12 @@ SPLITS = Suite("training, validation and test problems compared", always_applies
 def _sample(trained_model: TrainedModel, split: SplitName, count: int) -> Problems:
     """Draw problems of a split; of a fixed training set, take the first ones trained on."""
     if split == "train" and trained_model.num_examples is not None:
-        examples = first_problems(
-            trained_model.task, trained_model.split, trained_model.num_examples, trained_model.seed
+        examples = fixed_problems(
+            trained_model.task,
+            trained_model.split,
+            trained_model.num_examples,
+            trained_model.seed,
+            trained_model.balanced_examples,
         )
         return examples[:count]
     return as_in_training(trained_model, count, "splits", split)

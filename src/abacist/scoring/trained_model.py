@@ -28,4 +28,6 @@ class TrainedModel:
     seed: int = 0
     """Seed of the training; the samples of the suites depend on it as well."""
     num_examples: int | None = None
-    """Number of distinct training problems; None where training drew fresh problems forever."""
+    """Number of fixed training problems; None where training drew fresh problems forever."""
+    balanced_examples: bool = False
+    """Whether the fixed problems are equally many of each combination of lengths."""

@@ -5,6 +5,7 @@
 ['1000', '142']
 """
 
+import itertools
 import re
 
 import torch
@@ -61,6 +62,20 @@ class Arithmetic:
         if config.sampling == "carry-chains":
             chain = self._draw_chains(lengths.amax(dim=1), generator)
         return Shapes(lengths, operation_B.to(torch.uint8), chain)
+
+    def every_shape(self) -> Shapes | None:
+        """Return every operation with every combination of lengths; None if they are not equally likely.
+
+        That is so for samplings other than `lengths`, and where the number of operands varies.
+        """
+        config = self.config
+        if config.sampling != "lengths" or config.min_operands != config.max_operands:
+            return None
+        ranges = [range(d, d + 1) for d in config.operand_digits]
+        ranges = ranges or [range(config.min_digits, config.max_digits + 1)] * config.max_operands
+        lengths = list(itertools.product(*ranges))
+        codes = self._codes.repeat_interleave(len(lengths)).to(torch.uint8)
+        return Shapes(torch.tensor(lengths).repeat(len(self.operations), 1), codes)
 
     def draw(self, shapes: Shapes, generator: torch.Generator) -> Problems:
         """Draw uniform digits, or digits with the carry chains that the shapes require."""

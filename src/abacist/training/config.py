@@ -45,7 +45,13 @@ class TrainingConfig(Config):
     batch_size: int = setting(128, low=1, high=1_000_000)
     """Number of problems in each optimiser step."""
     num_examples: int | None = setting(None, low=1, high=_MOST_STEPS, suggestion=50_000)
-    """Number of distinct training problems, through which training cycles; none draws fresh problems forever."""
+    """Number of fixed training problems, through which training cycles; none draws fresh problems forever."""
+    balanced_examples: bool = False
+    """With `num_examples`: equally many problems of each combination of lengths, with repeats, instead of distinct ones."""  # noqa: E501
+    keep_partial_batches: bool = False
+    """With `num_examples`: end each epoch with a smaller batch of the problems that do not fill one, instead of leaving them out."""  # noqa: E501
+    mixed_lengths: bool = False
+    """Draw the lengths of each problem of a batch independently, and pad; otherwise all problems of a batch have the same lengths where the format allows."""  # noqa: E501
     curriculum: tuple[Stage, ...] = ()
     """Stages at the beginning of training, each with a changed task; --training.curriculum.0.task adds the first."""
     loss_on: Literal["answer", "all"] = "answer"
@@ -56,6 +62,8 @@ class TrainingConfig(Config):
     """Largest learning rate, reached at the end of the warm-up."""
     schedule: Literal["cosine", "linear", "trapezoid", "constant"] = "cosine"
     """How the learning rate falls after the warm-up; a trapezoid stays constant, then falls linearly at the end."""
+    decay_from: Literal["start", "warmup"] = "start"
+    """Where the cosine begins: at the first step, so that the warm-up is multiplied by it, or after the warm-up."""
     warmup_steps: int = setting(100, low=0, high="num_steps")
     """Number of steps over which the learning rate rises from 0."""
     decay_steps: int | None = setting(None, low=0, high="num_steps")
@@ -107,6 +115,17 @@ class TrainingConfig(Config):
                 f"{path}.decay_steps applies to a trapezoid only, got schedule {self.schedule}. "
                 f"Try --{path}.schedule trapezoid, or --{path}.decay_steps none."
             )
+        if self.decay_from == "warmup" and self.schedule != "cosine":
+            yield (
+                f"{path}.decay_from warmup applies to the cosine only, got schedule {self.schedule}. "
+                f"Try --{path}.schedule cosine, or --{path}.decay_from start."
+            )
+        for name in ("balanced_examples", "keep_partial_batches"):
+            if getattr(self, name) and self.num_examples is None:
+                yield (
+                    f"{path}.{name} is about a fixed number of problems, got {path}.num_examples none. "
+                    f"Try --{path}.num_examples 50000, or --{path}.{name} false."
+                )
         staged = sum(stage.num_steps for stage in self.curriculum)
         if staged >= self.num_steps:
             yield (

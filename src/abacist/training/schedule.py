@@ -21,7 +21,9 @@ def _height(config: TrainingConfig, step: int) -> float:
     if config.schedule == "constant":
         return 1.0
     if config.schedule == "cosine":
-        return 0.5 * (1 + math.cos(math.pi * step / config.num_steps))
+        begin = config.warmup_steps if config.decay_from == "warmup" else 0
+        done = max(0, step - begin) / max(1, config.num_steps - begin)
+        return 0.5 * (1 + math.cos(math.pi * done))
     decay_steps = config.num_steps - config.warmup_steps
     if config.schedule == "trapezoid":
         decay_steps = config.num_steps // 10 if config.decay_steps is None else config.decay_steps
