@@ -70,7 +70,9 @@ def main() -> None:
                 {
                     "file": f"examples/{file.name}",
                     "lines": len(file.read_text().splitlines()),
-                    "notation": "column-trace" if recipe.format.states else "columns",
+                    "notation": "column-trace"
+                    if getattr(recipe.format, "states", False)
+                    else "columns",
                     "steps": recipe.training.num_steps,
                     "seeds": [],
                 },

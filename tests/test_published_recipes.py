@@ -79,6 +79,7 @@ ENCODER = {
     "training.schedule": "constant",
     "training.clip_norm": None,
     "training.record_embeddings_every": 100,
+    "training.record_loss_every": 100,
 }
 PAPER = {
     "task.operations": ("+",),
@@ -171,6 +172,7 @@ HYPERPARAMETERS = {
         "training.validate_every": 156,
         "training.checkpoint_every": 156,
         "training.keep_checkpoints": 5,
+        "training.record_loss_every": 78,
     },
     "five-operations-10m": {
         "task.operations": ("+", "-", "*", "//", "%"),
@@ -205,6 +207,7 @@ HYPERPARAMETERS = {
         "training.validate_every": 500,
         "training.validation_problems": 1_000,
         "training.stop_at": 0.99,
+        "training.stop_on": "answer",
         "training.stop_from": 5_000,
     },
     "looped-abacus-post": {
@@ -239,6 +242,7 @@ HYPERPARAMETERS = {
         "training.progressive_loss": "fewer",
         "training.progressive_weight": 0.5,
         "training.checkpoint_every": 5_000,
+        "training.record_loss_every": 1,
     },
     "looped-abacus-1x16": PAPER | {"model.num_layers": 1, "model.recurrences": 16},
     "looped-abacus-8x2": PAPER | {"model.num_layers": 8, "model.recurrences": 2},
@@ -352,5 +356,5 @@ def test_every_published_recipe_takes_two_steps_and_saves_them(tmp_path, name):
     if name.startswith("looped-abacus-") and name != "looped-abacus-small":
         settings |= {"model.width": 64, "model.mlp_width": 64}
     run = abacist.train(name, out=tmp_path / "run", settings=settings, threads=1)
-    assert [record["step"] for record in run.directory.read_metrics()] == [2]
+    assert [record["step"] for record in run.directory.read_metrics()] == [0, 2]
     assert checkpoint.all_in(run.directory.checkpoints)

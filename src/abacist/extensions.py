@@ -198,7 +198,7 @@ def _load_file(path: Path, source: str) -> None:
     sys.modules[module_name] = module
     _by_module[module_name] = extension
     try:
-        _execute(source, lambda: spec.loader.exec_module(module), str(path))  # type: ignore[union-attr]
+        _execute(source, lambda: spec.loader.exec_module(module), str(path))
     except BaseException:
         del sys.modules[module_name], _by_module[module_name]
         raise

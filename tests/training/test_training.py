@@ -75,7 +75,7 @@ def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path, quick_settings, s
     training.resume(broken)
     assert _same(_weights(whole), _weights(broken))
     steps = [record["step"] for record in abacist.load(broken).directory.read_metrics()]
-    assert steps == [10, 20, 24]
+    assert steps == [0, 10, 20, 24]
     losses = [
         [record["loss"] for record in abacist.load(path).directory.read_metrics()]
         for path in (whole, broken)
@@ -316,7 +316,7 @@ def test_an_incomplete_line_of_the_metrics_is_skipped_with_a_warning(untrained):
     whole = untrained.directory.read_metrics()
     with open(untrained.directory.metrics, "a") as file:
         file.write('{"step": 25, "loss": 1.')
-    with pytest.warns(UserWarning, match=r"metrics\.jsonl is damaged from line 4 on"):
+    with pytest.warns(UserWarning, match=r"metrics\.jsonl is damaged from line 5 on"):
         assert untrained.directory.read_metrics() == whole
 
 

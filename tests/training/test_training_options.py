@@ -340,7 +340,7 @@ def test_training_stops_after_enough_validations_that_reach_the_target(tmp_path,
         "training.stop_after": 3,
     }
     run = abacist.train("add", out=tmp_path / "run", settings=settings, threads=1)
-    assert [r["step"] for r in run.directory.read_metrics()] == [10, 20, 30]
+    assert [r["step"] for r in run.directory.read_metrics()] == [0, 10, 20, 30]
     assert checkpoint.all_in(run.directory.checkpoints)[-1].name == "step-000030"
     before = weights(run.path)
     training.resume(run.path)
@@ -359,7 +359,7 @@ def test_consecutive_validations_are_counted_across_an_interruption(tmp_path, qu
             "add", out=tmp_path / "run", settings=settings, threads=1, observer=StopAt(25)
         )
     run = training.resume(tmp_path / "run")
-    assert [r["step"] for r in run.directory.read_metrics()] == [10, 20, 30]
+    assert [r["step"] for r in run.directory.read_metrics()] == [0, 10, 20, 30]
 
 
 def test_checkpoints_are_also_written_after_some_seconds(tmp_path, quick_settings, monkeypatch):

@@ -88,7 +88,7 @@ class CalculationLayout(Protocol):
     rule: ColumnRule
     claim: str
     """What a model does that is right in every context."""
-    ahead: ClassVar[int]
+    ahead: int
     """Number of columns after a token's own that its right next token depends on."""
 
     def counts(self) -> range:
@@ -161,7 +161,7 @@ class _Plain:
     format: PlainFormat
     rule: ColumnRule
     claim: str = field(init=False)
-    ahead: ClassVar[int] = 1
+    ahead: int = 1
 
     def __post_init__(self) -> None:
         self.claim = f"{self.task.claim} of every length."
@@ -214,7 +214,7 @@ class _RunningSums:
 
     format: RunningSumsFormat
     rule: ColumnRule
-    ahead: ClassVar[int] = 1
+    ahead: int = 1
     claim: str = "adds any two or more non-negative integers, however many, of every length."
 
     def counts(self) -> range:

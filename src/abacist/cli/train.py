@@ -37,6 +37,11 @@ def run(arguments: list[str]) -> int:
         raise ConfigurationError(
             "--resume and --overwrite exclude each other. Leave one of them out."
         )
+    if parsed.resume and parsed.watch is not None:
+        raise ConfigurationError(
+            "--watch belongs to the start of a run, and --resume keeps the problems that the run has. "
+            "Leave --watch out."
+        )
     if parsed.seeds is not None or parsed.jobs is not None or _resumes_many_seeds(parsed):
         return _train_many(parsed, changes)
     trained = _resume(parsed, changes) if parsed.resume else _start(parsed, changes)
@@ -89,6 +94,11 @@ def _parser() -> Parser:
     )
     parser.add_accept_changed_extension()
     parser.add_argument("--overwrite", action="store_true", help="replace the run in --out")
+    parser.add_argument(
+        "--watch",
+        metavar="FILE",
+        help="problems, one a line, that are solved before training, at every checkpoint and after it",
+    )
     parser.add_argument("--train-only", action="store_true", help="neither score nor prove")
     parser.add_json()
     return parser
@@ -108,8 +118,23 @@ def _settings_help(name: str) -> str:
     return "\n".join(lines)
 
 
-def _start(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | None":
+def _recipe(parsed: argparse.Namespace, changes: dict[str, str]) -> Recipe:
+    """Return the recipe with the settings that were typed, and with the problems of --watch."""
     recipe = override(recipes.find(parsed.recipe or "add"), changes)
+    if parsed.watch is None:
+        return recipe
+    try:
+        lines = Path(parsed.watch).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"--watch {parsed.watch} cannot be read: {error}. Type a text file with one problem a line."
+        ) from error
+    watch = tuple(line.strip() for line in lines if line.strip())
+    return replace(recipe, training=replace(recipe.training, watch=watch))
+
+
+def _start(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | None":
+    recipe = _recipe(parsed, changes)
     from abacist.runs import directory, training
 
     path = Path(parsed.out) if parsed.out else directory.new_path(recipe.name)
@@ -234,7 +259,7 @@ _Seeds = tuple[Path, str, _CarryOut]
 def _start_many(parsed: argparse.Namespace, changes: dict[str, str]) -> _Seeds:
     from abacist.runs import directory, seeds
 
-    recipe = override(recipes.find(parsed.recipe or "add"), changes)
+    recipe = _recipe(parsed, changes)
     path = Path(parsed.out) if parsed.out else directory.new_path(recipe.name)
     if parsed.threads == "auto":
         raise ConfigurationError("--seeds needs a number of threads, got auto. Try --threads 1.")
@@ -308,6 +333,9 @@ def _with_progress(
             value = "–" if match.value is None else percent(match.value)
             speed = f"{metrics.problems_per_second:,.0f} problems/s"
             self.latest = f", exact match {value}, {speed}"
+            if metrics.step == 0:
+                self.latest = ""
+                return
             left = metrics.seconds / metrics.step * (total - metrics.step)
             self.ticker.say(
                 f"step {metrics.step:>6,} of {total:,}   loss {metrics.loss:.5f}   "

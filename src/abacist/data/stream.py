@@ -97,7 +97,7 @@ class TrainingStream:
         """
         self._purpose: tuple[str | int, ...] = ("train",) if stage is None else ("stage", stage)
         self._device = device
-        self._ahead: Future[tuple[AnnotatedTokens, list[int]]] | None = None
+        self._ahead: Future[tuple[AnnotatedTokens, list[int], list[int]]] | None = None
         self.task, self.format, self.split = task, format, split
         self.batch_size, self.seed = batch_size, seed
         self._fixed = None
@@ -156,7 +156,7 @@ class TrainingStream:
         if self.format.layout == "free" and self._fixed is None and not self._mixes:
             order = _by_length(lengths.view(_STEPS_PER_BLOCK, self.batch_size), generator).flatten()
             lines, lengths = lines[order], lengths[order]
-        widths = [int(batch.max()) for batch in lengths.split(sizes)]
+        widths = [int(batch.max()) for batch in torch.split(lengths, sizes)]
         return lines, [0, *itertools.accumulate(sizes)], widths
 
     def _draw(self, generator: torch.Generator) -> Problems:

@@ -76,6 +76,14 @@ def _loss(metrics: Mapping[str, Sequence[Metrics]]) -> LineChart | None:
     ]
     if not curves:
         return None
+    if len(curves) == 1:
+        records = next(iter(metrics.values()))
+        pairs = [(r.step, r.validation_loss) for r in records if r.validation_loss]
+        if pairs:
+            curves = [
+                replace(curves[0], name="training"),
+                Curve("validation", [step for step, _ in pairs], [loss for _, loss in pairs]),
+            ]
     up = plots.logarithmic_axis("loss, nats per token", [y for curve in curves for y in curve.y])
     summary = _of_each(curves, lambda curve: f"from {curve.y[0]:.3g} to {curve.y[-1]:.3g}")
     return LineChart(

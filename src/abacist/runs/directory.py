@@ -3,7 +3,11 @@
 runs/add-20261121-153012/
   run.json            recipe with every setting, seed, versions, machine, threads
   metrics.jsonl       one record per line; training.png is drawn from it
+  losses.jsonl        the loss of single steps, if it is recorded
+  watched.jsonl       answers to the watched problems, if there are any
+  nonfinite-batch.json  the lines of a batch on which the loss was not finite
   checkpoints/        step-001500/ …
+  best/               step-001250/, the checkpoint that is best on validation
   embeddings/         step-000100.safetensors …, if they are recorded
   scorecard.json      the scores; failures.jsonl beside it; lengths.png and grid.png are drawn from it
   certificate.json    the outcome of the proof
@@ -59,6 +63,22 @@ class RunDirectory:
         return self.path / "embeddings"
 
     @property
+    def best(self) -> Path:
+        return self.path / "best"
+
+    @property
+    def losses(self) -> Path:
+        return self.path / "losses.jsonl"
+
+    @property
+    def watched(self) -> Path:
+        return self.path / "watched.jsonl"
+
+    @property
+    def nonfinite_batch(self) -> Path:
+        return self.path / "nonfinite-batch.json"
+
+    @property
     def scorecard(self) -> Path:
         return self.path / "scorecard.json"
 
@@ -109,37 +129,46 @@ class RunDirectory:
         ]
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """Return all whole records, in order.
+        """Return all whole records of `metrics.jsonl`, in order; see `read_lines`."""
+        return self.read_lines(self.metrics, Metrics)
 
-        Warns if a crash has damaged a line; that line and all lines after it are left out.
+    def read_lines(self, path: Path, kind: type[Any] | None = None) -> list[dict[str, Any]]:
+        """Return all whole records of a file of the run with one JSON object a line, in order.
+
+        Every record must be one of `kind`, if that is given. Warns if a crash has damaged a line;
+        that line and all lines after it are left out.
         """
-        if not self.metrics.exists():
+        if not path.exists():
             return []
-        with files.os_errors_as_run_errors("read", self.metrics):
-            lines = self.metrics.read_bytes().splitlines()
+        with files.os_errors_as_run_errors("read", path):
+            lines = path.read_bytes().splitlines()
         records = []
         for number, line in enumerate(lines, start=1):
             try:
                 record = files.parse_json(line)
-                from_json(Metrics, record, "record")
+                if kind is not None:
+                    from_json(kind, record, "record")
                 records.append(record)
             except (ValueError, KeyError, TypeError):
                 warnings.warn(
-                    f"{self.metrics} is damaged from line {number} on; "
+                    f"{path} is damaged from line {number} on; "
                     "that line and all lines after it are left out.",
                     stacklevel=2,
                 )
                 break
         return records
 
-    def write_metrics(self, records: list[dict[str, Any]]) -> None:
-        """Replace all records."""
-        text = "".join(json.dumps(record) + "\n" for record in records)
-        files.write_bytes(self.metrics, text.encode())
+    def forget_after(self, step: int) -> None:
+        """Delete the records of later steps, which a resumed training makes again; at step 0 all of them."""
+        for path in (self.metrics, self.losses, self.watched):
+            kept = [record for record in self.read_lines(path) if step and record["step"] <= step]
+            if kept or path.exists():
+                text = "".join(json.dumps(record) + "\n" for record in kept)
+                files.write_bytes(path, text.encode())
 
-    def append_metrics(self, record: dict[str, Any]) -> None:
-        """Add one record at the end."""
-        with open(self.metrics, "a") as file:
+    def append(self, path: Path, record: dict[str, Any]) -> None:
+        """Add one record at the end of a file with one JSON object a line."""
+        with open(path, "a") as file:
             file.write(json.dumps(record) + "\n")
 
 

@@ -54,7 +54,8 @@ def train_and_examine(
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     metrics, begun = directory.read_metrics(), read_run_json(directory)
     target = recipe.training.stop_at or 1.0
-    reached = (r["step"] for r in metrics if (r["exact_match"]["value"] or 0) >= target)
+    matched = "exact_answer" if recipe.training.stop_on == "answer" else "exact_match"
+    reached = (r["step"] for r in metrics if (r[matched]["value"] or 0) >= target)
     return Outcome(
         seed=seed,
         seconds=round(metrics[-1]["seconds"], 1) if metrics else 0.0,

@@ -184,11 +184,17 @@ class Run:
         return certificate
 
 
-def load(path: str | Path, device: str = "cpu", *, accept_changed_extension: bool = True) -> Run:
+def load(
+    path: str | Path,
+    device: str = "cpu",
+    *,
+    best: bool = False,
+    accept_changed_extension: bool = True,
+) -> Run:
     """Load a run with the weights of its newest checkpoint. `latest` stands for the newest run.
 
-    An extension that has changed since the training is a warning, or an error without
-    `accept_changed_extension`.
+    `best` takes the checkpoint that was best on validation instead. An extension that has changed
+    since the training is a warning, or an error without `accept_changed_extension`.
 
     Raises:
         RunError: there is no run in `path`, or an extension that it needs is not loaded.
@@ -202,7 +208,7 @@ def load(path: str | Path, device: str = "cpu", *, accept_changed_extension: boo
         extensions.refuse_changes(record, run_directory.path)
     torch_device = find_device(device)
     model = build_model(recipe)
-    checkpoints = checkpoint.all_in(run_directory.checkpoints)
+    checkpoints = checkpoint.all_in(run_directory.best if best else run_directory.checkpoints)
     if not checkpoints:
         raise CheckpointError(
             f"{run_directory.path} has no checkpoint yet. "
@@ -211,7 +217,7 @@ def load(path: str | Path, device: str = "cpu", *, accept_changed_extension: boo
     newest = checkpoint.read(checkpoints[-1])
     newest.load_weights(model)
     progress = newest.progress
-    if not progress.finished and progress.step < recipe.training.num_steps:
+    if not best and not progress.finished and progress.step < recipe.training.num_steps:
         warnings.warn(
             f"{run_directory.path} is trained for {progress.step} of "
             f"{recipe.training.num_steps} steps",

@@ -78,6 +78,8 @@ class Tracked(Observer):
         values = {
             "loss": metrics.loss,
             "exact_match": metrics.exact_match.value,
+            "validation_loss": metrics.validation_loss,
+            "token_accuracy": metrics.token_accuracy.value if metrics.token_accuracy else None,
             "learning_rate": metrics.learning_rate,
             "problems_per_second": metrics.problems_per_second,
         }

@@ -2,7 +2,7 @@
 
 import shutil
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -11,11 +11,11 @@ import torch
 from abacist import extensions, files, generators
 from abacist.configuration import to_json
 from abacist.data.split import draw_from_split
-from abacist.data.stream import Batches, Curriculum, TrainingStream
+from abacist.data.stream import Batches, Curriculum, TrainingStream, fixed_problems
 from abacist.devices import find_device
 from abacist.errors import CheckpointError, RunError, check_between
+from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.format import Format
-from abacist.intervals import Proportion
 from abacist.recipes.recipe import Recipe
 from abacist.runs import embeddings
 from abacist.runs.circumstances import circumstances
@@ -27,12 +27,12 @@ from abacist.runs.directory import (
     read_recipe,
 )
 from abacist.runs.run import Run, build_model, build_problems, stage_task
-from abacist.scoring.exact_match import exact_match
+from abacist.scoring.measures import ALL, measure, measure_each
 from abacist.tasks.problems import Problems
 from abacist.tasks.task import Task
 from abacist.training import checkpoint
 from abacist.training.checkpoint import Checkpoint, Progress
-from abacist.training.loop import Observer, train
+from abacist.training.loop import Observer, Validation, train
 from abacist.training.metrics import Metrics
 from abacist.training.optimizer import Optimizer
 from abacist.training.threads import fastest_threads, usable_processors
@@ -71,6 +71,7 @@ def start(
     task, format = build_problems(recipe)
     stream = _batches(task, format, recipe, seed, _CPU)
     _validation_problems(task, recipe, seed)
+    task.parse(list(recipe.training.watch))
     timings: dict[int, float] = {}
     if threads == "auto":
         threads = 1
@@ -176,8 +177,10 @@ def _carry_out(
         for file in directory.results:
             file.unlink(missing_ok=True)
     # The steps after the checkpoint are repeated, and with them their records.
-    metrics = directory.read_metrics()
-    directory.write_metrics([record for record in metrics if record["step"] <= begin.step])
+    directory.forget_after(begin.step)
+    for path in checkpoint.all_in(directory.best):
+        if int(path.name.removeprefix("step-")) > begin.step:
+            shutil.rmtree(path)
     progress = train(
         model,
         optimizer,
@@ -185,6 +188,7 @@ def _carry_out(
         recipe.training,
         _validation(run),
         directory.checkpoints,
+        directory.best,
         _Recorder(run, observer or Observer()),
         begin,
     )
@@ -195,12 +199,12 @@ def _carry_out(
 
 
 class _Recorder(Observer):
-    """Writes records to `metrics.jsonl`, copies the embeddings, and passes every call on."""
+    """Writes records into the run directory, copies the embeddings, and passes every call on."""
 
     def __init__(self, run: Run, inner: Observer) -> None:
         self.run, self.inner = run, inner
-        self.directory = run.directory
-        self.every = run.recipe.training.record_embeddings_every
+        self.directory, self.config = run.directory, run.recipe.training
+        self.every = self.config.record_embeddings_every
 
     def on_start(self, parameters: int, threads: int, step: int) -> None:
         if self.every is not None:
@@ -212,12 +216,36 @@ class _Recorder(Observer):
     def on_step(self, step: int, loss: float) -> None:
         if self.every is not None and step % self.every == 0:
             embeddings.record(self.directory.embeddings, self.run.model, step)
+        if self.config.record_loss_every and (step - 1) % self.config.record_loss_every == 0:
+            self.directory.append(self.directory.losses, {"step": step, "loss": loss})
         self.inner.on_step(step, loss)
 
     def on_metrics(self, metrics: Metrics) -> None:
-        data = to_json(metrics)
-        self.directory.append_metrics(data)
+        self.directory.append(self.directory.metrics, to_json(metrics))
         self.inner.on_metrics(metrics)
+
+    def on_checkpoint(self, step: int) -> None:
+        if self.config.watch:
+            self.run.model.eval()
+            for record in watched(self.run, self.config.watch):
+                self.directory.append(self.directory.watched, {"step": step} | record)
+            self.run.model.train()
+        self.inner.on_checkpoint(step)
+
+    def on_divergence(self, step: int, batch: AnnotatedTokens) -> None:
+        ids = batch.ids.tolist()
+        lines = [self.run.format.vocabulary.text(line) for line in ids]
+        record = {"step": step, "lines": lines, "ids": ids}
+        files.write_json(self.directory.nonfinite_batch, record)
+        self.inner.on_divergence(step, batch)
+
+
+def watched(run: Run, problems: Sequence[str]) -> Iterator[dict[str, object]]:
+    """Solve problems and yield each solution with the perplexity of the right answer."""
+    perplexities = measure_each(run.trained_model(), run.task.parse(list(problems))).perplexity_B
+    for solution, perplexity in zip(run.solve(list(problems)), perplexities.tolist(), strict=True):
+        # JSON has no infinity.
+        yield solution.to_json() | {"perplexity": perplexity if perplexity < 1e300 else None}
 
 
 def _batches(
@@ -250,17 +278,36 @@ def _batches(
     return Curriculum([*streams, stream(task)], [stage.num_steps for stage in training.curriculum])
 
 
-def _validation(run: Run) -> Callable[[], Proportion]:
-    """Return a function that measures exact match on one fixed sample of the validation split."""
+def _validation(run: Run) -> Callable[[], Validation]:
+    """Return a function that measures the model on fixed samples of validation and training problems."""
     problems = _validation_problems(run.task, run.recipe, run.seed)
+    sample = _training_sample(run.task, run.recipe, run.seed)
 
-    def validate() -> Proportion:
+    def validate() -> Validation:
         run.model.eval()
-        proportion = exact_match(run.trained_model(), problems).proportion
+        trained_model = run.trained_model()
+        validation = Validation(
+            measure(trained_model, problems), measure(trained_model, sample)[ALL]
+        )
         run.model.train()
-        return proportion
+        return validation
 
     return validate
+
+
+def _training_sample(task: Task, recipe: Recipe, seed: int) -> Problems:
+    """Return the first problems of a fixed training set, or problems drawn as in training."""
+    training = recipe.training
+    if training.num_examples is not None:
+        count = training.num_examples if training.balanced_examples else training.sample_problems
+        count = min(count, training.num_examples)
+        fixed = fixed_problems(task, recipe.split, count, seed, training.balanced_examples)
+        # Balanced problems are sorted by length.
+        every = len(fixed) // min(len(fixed), training.sample_problems)
+        return fixed[::every][: training.sample_problems]
+    generator = generators.generator(seed, "training sample")
+    shapes = task.draw_shapes(training.sample_problems, generator)
+    return draw_from_split(task, shapes, "train", recipe.split, generator)
 
 
 def _validation_problems(task: Task, recipe: Recipe, seed: int) -> Problems:

@@ -16,6 +16,27 @@ from abacist.intervals import Proportion
 
 
 @dataclass(frozen=True)
+class Measures:
+    """How well a sample of problems is answered, as one teacher-forced pass measures it."""
+
+    loss: float
+    """Mean cross entropy of the targets, in nats per token."""
+    token_accuracy: Proportion
+    """Share of the targets that are predicted correctly."""
+    exact_match: Proportion
+    """Share of the problems of which every target is right, scratch work included."""
+    exact_answer: Proportion
+    """Share of the problems whose answer is right, whatever their scratch work."""
+
+    @staticmethod
+    def of_counts(
+        loss: float, tokens: tuple[int, int], lines: tuple[int, int], answers: tuple[int, int]
+    ) -> "Measures":
+        """Return measures from the loss and, for each share, its successes and its number."""
+        return Measures(loss, Proportion(*tokens), Proportion(*lines), Proportion(*answers))
+
+
+@dataclass(frozen=True)
 class Solution:
     """A problem, the model's answer, and the right answer."""
 

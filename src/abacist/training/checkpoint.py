@@ -45,6 +45,8 @@ class Progress:
     """Number of consecutive validations, up to now, that reached `training.stop_at`."""
     finished: bool = False
     """Whether the training is complete."""
+    best: tuple[float, float] | None = None
+    """Exact match and negative loss of the best validation so far; None before the first."""
 
 
 def save(directory: Path, model: Transformer, optimizer: Optimizer, progress: Progress) -> Path:

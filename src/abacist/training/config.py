@@ -40,8 +40,8 @@ class TrainingConfig(Config):
 
     section: ClassVar = "training"
 
-    num_steps: int = setting(1_500, low=1, high=_MOST_STEPS)
-    """Number of optimiser steps."""
+    num_steps: int = setting(1_500, low=0, high=_MOST_STEPS)
+    """Number of optimiser steps; 0 keeps the untrained model."""
     batch_size: int = setting(128, low=1, high=1_000_000)
     """Number of problems in each optimiser step."""
     num_examples: int | None = setting(None, low=1, high=_MOST_STEPS, suggestion=50_000)
@@ -94,8 +94,12 @@ class TrainingConfig(Config):
     """Number of steps between exact-match checks on the validation split."""
     validation_problems: int = setting(1_000, low=1, high=10_000_000)
     """Number of problems in each of those checks."""
+    sample_problems: int = setting(200, low=1, high=10_000_000)
+    """Number of training problems on which each of those checks measures the same."""
     stop_at: float | None = setting(None, low=0, high=1, suggestion=1.0)
     """Exact match on the validation split at which training stops early; none always makes all steps."""
+    stop_on: Literal["target", "answer"] = "target"
+    """What has to match: every token that the model writes, or the answer alone, whatever its scratch work."""
     stop_after: int = setting(3, low=1, high=1_000_000)
     """Number of consecutive checks that must reach it."""
     stop_from: int = setting(0, low=0, high=_MOST_STEPS)
@@ -106,6 +110,12 @@ class TrainingConfig(Config):
     """Longest time between checkpoints in seconds, in addition to the limit in steps; none sets no limit."""
     keep_checkpoints: int = setting(2, low=1, high=1_000_000)
     """Number of checkpoints to keep, counted from the newest."""
+    keep_best: bool = True
+    """Keep the checkpoint that is best on validation as well: most exact matches, then the smallest loss."""
+    record_loss_every: int | None = setting(None, low=1, high=_MOST_STEPS, suggestion=100)
+    """Number of steps between records of the loss of one batch in losses.jsonl; none records none."""
+    watch: tuple[str, ...] = ()
+    """Problems that are solved before training, at every checkpoint and after it, in watched.jsonl."""
     record_embeddings_every: int | None = setting(None, low=1, high=_MOST_STEPS, suggestion=100)
     """Number of steps between recorded copies of the embeddings, which show how they evolve; none records no copies."""
 
@@ -127,7 +137,7 @@ class TrainingConfig(Config):
                     f"Try --{path}.num_examples 50000, or --{path}.{name} false."
                 )
         staged = sum(stage.num_steps for stage in self.curriculum)
-        if staged >= self.num_steps:
+        if staged and staged >= self.num_steps:
             yield (
                 f"the stages of {path}.curriculum take {staged:,} steps and leave none of the "
                 f"{self.num_steps:,} for the task itself. Try --{path}.num_steps {2 * staged}."

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ import torch
 
 from abacist.data.stream import Batches
 from abacist.errors import TrainingDiverged
+from abacist.formats.annotated import AnnotatedTokens
 from abacist.intervals import Proportion
 from abacist.models.transformer import Transformer
+from abacist.scoring.measures import ALL
+from abacist.scoring.records import Measures
 from abacist.training import checkpoint
 from abacist.training.checkpoint import Progress
 from abacist.training.config import TrainingConfig
@@ -27,6 +31,16 @@ from abacist.training.metrics import Metrics
 from abacist.training.optimizer import Optimizer
 from abacist.training.schedule import learning_rate
 from abacist.training.step import training_step
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What one validation measured."""
+
+    validation: dict[str, Measures]
+    """On validation problems: of all problems under `ALL`, and by operation where there are several."""
+    training_sample: Measures
+    """On a fixed sample of training problems."""
 
 
 class Observer:
@@ -45,7 +59,13 @@ class Observer:
         """Called after every step, with the number of steps done and the loss in nats per token."""
 
     def on_metrics(self, metrics: Metrics) -> None:
-        """Called after every validation."""
+        """Called before the first step and after every validation."""
+
+    def on_checkpoint(self, step: int) -> None:
+        """Called before the first step and at every checkpoint; the model has the weights saved there."""
+
+    def on_divergence(self, step: int, batch: AnnotatedTokens) -> None:
+        """Called with the batch on which the loss is not finite, and the number of its step from 1."""
 
 
 class TrainingInterrupted(Exception):
@@ -57,8 +77,9 @@ def train(
     optimizer: Optimizer,
     stream: Batches,
     config: TrainingConfig,
-    validate: Callable[[], Proportion],
+    validate: Callable[[], Validation],
     checkpoints: Path,
+    best: Path,
     observer: Observer,
     start: Progress,
 ) -> Progress:
@@ -69,8 +90,9 @@ def train(
         optimizer: updates the weights.
         stream: yields the batch of every step.
         config: settings of the training.
-        validate: returns the model's exact match on the validation split.
+        validate: measures the model on validation problems and on a sample of training problems.
         checkpoints: directory of the checkpoints.
+        best: directory of the checkpoint that is best on validation.
         observer: receives events.
         start: where to start; steps, seconds and successes are counted from there.
 
@@ -82,12 +104,19 @@ def train(
     model.train()
     losses: list[float] = []
     validated, step = time.perf_counter(), start.step
-    saved, successes = validated, start.successes
+    saved, successes, best_score = validated, start.successes, start.best
+    if step == 0:
+        with optimizer.averaged():
+            observer.on_metrics(_metrics(validate(), 0, [], config, 0.0, 0.0))
+            observer.on_checkpoint(0)
+    if config.num_steps == 0:
+        checkpoint.save(checkpoints, model, optimizer, Progress(0, 0.0, finished=True))
     with _ctrl_c() as is_stop_requested:
         while step < config.num_steps and not start.finished:
             batch = stream.batch(step)
             loss = training_step(model, optimizer, batch, config, step, stream.aligned, stream.seed)
             if not math.isfinite(loss):
+                observer.on_divergence(step + 1, batch)
                 raise _diverged(step + 1, config, checkpoints)
             step += 1
             losses.append(loss)
@@ -95,37 +124,73 @@ def train(
             finished = step == config.num_steps
             if step % config.validate_every == 0 or finished:
                 with optimizer.averaged():
-                    exact_match = validate()
-                successes = successes + 1 if _is_reached(config, exact_match) else 0
+                    validation = validate()
+                matched = _matched(config, validation)
+                successes = successes + 1 if _is_reached(config, matched) else 0
                 stops_early = successes >= config.stop_after and step >= config.stop_from
                 finished = finished or stops_early
                 now = time.perf_counter()
-                observer.on_metrics(
-                    Metrics(
-                        step=step,
-                        loss=sum(losses) / len(losses),
-                        exact_match=exact_match,
-                        learning_rate=learning_rate(config, step - 1),
-                        problems_per_second=len(losses) * config.batch_size / (now - validated),
-                        seconds=now - begin,
-                    )
-                )
+                speed = len(losses) * config.batch_size / (now - validated)
+                metrics = _metrics(validation, step, losses, config, speed, now - begin)
+                observer.on_metrics(metrics)
                 losses, validated = [], now
+                score = (matched.value or 0.0, -validation.validation[ALL].loss)
+                is_best = best_score is None or score > best_score
+                if config.keep_best and is_best and math.isfinite(score[1]):
+                    best_score = score
+                    progress = Progress(step, now - begin, successes, finished, best_score)
+                    checkpoint.save(best, model, optimizer, progress)
+                    checkpoint.keep_newest(best, 1)
             due = step % config.checkpoint_every == 0 or is_stop_requested()
             if config.checkpoint_seconds is not None:
                 due = due or time.perf_counter() - saved >= config.checkpoint_seconds
             if due or finished:
-                progress = Progress(step, time.perf_counter() - begin, successes, finished)
+                seconds = time.perf_counter() - begin
+                progress = Progress(step, seconds, successes, finished, best_score)
                 if not all(bool(torch.isfinite(p).all()) for p in model.parameters()):
+                    observer.on_divergence(step, batch)
                     raise _diverged(step, config, checkpoints)
                 checkpoint.save(checkpoints, model, optimizer, progress)
                 checkpoint.keep_newest(checkpoints, config.keep_checkpoints)
+                with optimizer.averaged():
+                    observer.on_checkpoint(step)
                 saved = time.perf_counter()
             if finished:
                 break
             if is_stop_requested():
                 raise TrainingInterrupted(f"stopped after step {step} of {config.num_steps}")
     return Progress(step, time.perf_counter() - begin, successes, True)
+
+
+def _metrics(
+    validation: Validation,
+    step: int,
+    losses: list[float],
+    config: TrainingConfig,
+    problems_per_second: float,
+    seconds: float,
+) -> Metrics:
+    """Return the record of a validation; `losses` are those of the steps since the last one."""
+    measures, sample = validation.validation[ALL], validation.training_sample
+    return Metrics(
+        step=step,
+        loss=sum(losses) / len(losses) if losses else sample.loss,
+        exact_match=measures.exact_match,
+        learning_rate=learning_rate(config, max(0, step - 1)),
+        problems_per_second=problems_per_second,
+        seconds=seconds,
+        validation_loss=measures.loss,
+        token_accuracy=measures.token_accuracy,
+        exact_answer=measures.exact_answer,
+        operations={name: m for name, m in validation.validation.items() if name != ALL},
+        training_sample=sample,
+    )
+
+
+def _matched(config: TrainingConfig, validation: Validation) -> Proportion:
+    """Return the share that `stop_on` names."""
+    measures = validation.validation[ALL]
+    return measures.exact_answer if config.stop_on == "answer" else measures.exact_match
 
 
 def _is_reached(config: TrainingConfig, exact_match: Proportion) -> bool:
@@ -138,7 +203,8 @@ def _diverged(step: int, config: TrainingConfig, checkpoints: Path) -> TrainingD
     paths = checkpoint.all_in(checkpoints)
     saved = f"the last good checkpoint is {paths[-1]}" if paths else "no checkpoint was written yet"
     return TrainingDiverged(
-        f"the loss is not finite at step {step}; {saved}. Try a lower learning rate, such as "
+        f"the loss is not finite at step {step}; {saved}, and the lines of that batch are in "
+        "nonfinite-batch.json. Try a lower learning rate, such as "
         f"--training.learning_rate {config.learning_rate / 3:.2g}, or --training.clip_norm 0.5."
     )
 

@@ -1,8 +1,9 @@
 """One line of `metrics.jsonl`: read and written without torch."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from abacist.intervals import Proportion
+from abacist.scoring.records import Measures
 
 
 @dataclass(frozen=True)
@@ -12,12 +13,22 @@ class Metrics:
     step: int
     """Number of steps done."""
     loss: float
-    """Mean training loss since the last validation, in nats per token."""
+    """Mean training loss since the last validation, in nats per token; at step 0, that of `training_sample`."""
     exact_match: Proportion
     """Share of validation problems that are answered correctly."""
     learning_rate: float
     """Learning rate of the last step."""
     problems_per_second: float
-    """Training problems per second since the last validation."""
+    """Training problems per second since the last validation; 0 at step 0."""
     seconds: float
     """Training time so far in seconds, including validation and checkpoints."""
+    validation_loss: float | None = None
+    """Cross entropy of the targets of the validation problems, in nats per token; None in older records."""
+    token_accuracy: Proportion | None = None
+    """Share of the targets of the validation problems that are predicted correctly."""
+    exact_answer: Proportion | None = None
+    """Share of validation problems whose answer is right, given right scratch work."""
+    operations: dict[str, Measures] = field(default_factory=dict)
+    """The same for each operation, where several are asked."""
+    training_sample: Measures | None = None
+    """The same on a fixed sample of training problems."""
