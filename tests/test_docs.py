@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from extension_tasks import column_task
 
 from abacist.cli import COMMANDS
 from abacist.configuration import settings
@@ -238,6 +239,9 @@ def test_the_example_of_a_task_has_the_answer_shown(name):
         ("parallel", TASKS["add"], "123+45"),
         ("mirrored", ArithmeticConfig(max_digits=3), "12+34"),
         ("residues", TASKS["add-modulo"], "95+30"),
+        ("text", column_task("test-add"), "12,34"),
+        ("columns", column_task("test-add"), "12,34"),
+        ("column-trace", column_task("test-add"), "12,34"),
     ],
 )
 def test_the_line_of_a_format_is_the_one_shown(name, task, problem):

@@ -86,7 +86,14 @@ class Registry(dict[str, Entry]):
         return origin is not None and origin.sha256 is None and origin == extension
 
 
-_MACHINERY = {__name__, "abacist.config_base", "abacist.recipes.column_tasks", "dataclasses", "abc"}
+_MACHINERY = {
+    __name__,
+    "abacist.config_base",
+    "abacist.recipes",
+    "abacist.recipes.column_tasks",
+    "dataclasses",
+    "abc",
+}
 """Modules that register on behalf of the module that calls them."""
 
 

@@ -2,6 +2,7 @@ import re
 from itertools import product
 
 import pytest
+from extension_tasks import column_task
 
 from abacist.errors import ConfigurationError
 from abacist.formats.config import (
@@ -24,6 +25,7 @@ from abacist.tasks.config import (
     TASKS,
     ArithmeticConfig,
     ModularAdditionConfig,
+    OwnTaskConfig,
     SortingConfig,
     TaskConfig,
 )
@@ -246,18 +248,20 @@ def test_names_stand_for_different_formats() -> None:
     assert {format.kind for format in FORMATS.values()} == {
         "plain", "carry-trace", "running-sums", "long-division", "non-restoring-division",
         "partial-products", "long-multiplication", "worked", "labels", "insertion-sort", "parallel",
-        "residues",
+        "residues", "text", "columns",
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_format_knows_its_vocabulary_and_its_end(name: str) -> None:
     config = FORMATS[name]
-    format = config.build(next(task for task in TASKS.values() if config.obstacle(task) is None))
+    tasks = [*TASKS.values(), column_task("test-add")]
+    format = config.build(next(task for task in tasks if config.obstacle(task) is None))
     tokens = format.vocabulary.tokens
     assert ("<end>" in tokens) == (format.end_id is not None)
     assert format.end_id is None or tokens[format.end_id] == "<end>"
-    assert ("<start>" in tokens) == getattr(config, "start_token", False)
+    always = issubclass(config.task_class, OwnTaskConfig)
+    assert ("<start>" in tokens) == getattr(config, "start_token", always)
     assert len(set(tokens)) == len(tokens)
 
 

@@ -69,6 +69,16 @@ def find(name: str) -> Recipe:
     return RECIPES[name]()
 
 
+def recipe(name: str) -> Callable[[Callable[[], Recipe]], Callable[[], Recipe]]:
+    """Register the decorated function as a recipe; its docstring says what it trains."""
+
+    def register(function: Callable[[], Recipe]) -> Callable[[], Recipe]:
+        RECIPES.register(name, function)
+        return function
+
+    return register
+
+
 def promise(name: str) -> tuple[str, str]:
     """Return the first line of a recipe's docstring, and the rest of it: cost, promise and reasons."""
     summary, _, rest = inspect.cleandoc(RECIPES[name].__doc__ or "").partition("\n\n")

@@ -65,6 +65,11 @@ class OwnTask:
         Raises:
             ProblemError: an expression is not a problem of this task. The message names the first one.
         """
+        if not expressions:
+            # Without an operand to count, the number of operands would be unknown.
+            return self.draw(
+                Shapes.of(torch.zeros(0, self.num_operands).long(), OWN), torch.Generator()
+            )
         rows = [self._read(text, max_digits) for text in expressions]
         return Problems.from_texts(rows, [OWN] * len(rows))
 

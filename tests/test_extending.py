@@ -1,0 +1,77 @@
+"""The page on extensions and the files of `examples/`: what is printed is what runs."""
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from abacist import extensions
+from abacist.cli import main
+from abacist.extensions import Registry
+from abacist.recipes import RECIPES, find
+from abacist.tasks.column_task import ColumnTask
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "extending.md").read_text()
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+RECORD = json.loads((ROOT / "results" / "column-tasks.json").read_text())
+
+
+@pytest.fixture(autouse=True)
+def as_before(monkeypatch):
+    """Whatever a test registers is gone after it."""
+    monkeypatch.chdir(ROOT)
+    tables = [(registry, dict(registry), dict(registry.origins)) for registry in Registry.all]
+    known = dict(extensions._by_module)
+    yield
+    for registry, entries, origins in tables:
+        registry.clear()
+        registry.update(entries)
+        registry.origins = origins
+    extensions._by_module.clear()
+    extensions._by_module.update(known)
+    for module in [name for name in sys.modules if name.startswith("abacist_extensions")]:
+        del sys.modules[module]
+
+
+def test_the_files_printed_are_the_examples():
+    printed = re.findall(r"```python\n# (examples/\w+\.py)\n(.*?)```", PAGE, flags=re.DOTALL)
+    assert len(printed) == 5
+    for path, text in printed:
+        assert text == (ROOT / path).read_text(), path
+
+
+@pytest.mark.parametrize(
+    ("command", "output"), re.findall(r"```console\n\$ (.*?)\n(.*?)```", PAGE, flags=re.DOTALL)
+)
+def test_a_command_of_the_page_prints_what_is_shown(command, output, capsys):
+    program, *arguments = shlex.split(command)
+    assert program == "abacist"
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.rstrip() == output.rstrip()
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
+def test_an_example_is_short_and_its_recipe_can_write_its_problems(file):
+    assert len(file.read_text().splitlines()) <= 35
+    before = set(RECIPES)
+    extensions.load(str(file))
+    for name in set(RECIPES) - before:
+        recipe = find(name)
+        task = recipe.task.build()
+        format = recipe.format.build(recipe.task)
+        problems = task.parse([task.example])
+        answer = task.answer(problems)
+        assert format.read(format.write(problems, answer).ids) == answer.texts()
+        if isinstance(task, ColumnTask):
+            assert task.machine.oracle is not None, "an example states its answers a second time"
+
+
+def test_the_record_names_examples_and_their_lines():
+    for name, entry in RECORD["tasks"].items():
+        file = ROOT / entry["file"]
+        assert f'"{name}"' in file.read_text()
+        assert entry["lines"] == len(file.read_text().splitlines())
