@@ -24,9 +24,16 @@ class Certificate:
     proved_margin: float | None = None
     """Lower bound on that margin in the function of real numbers that the weights define."""
     rounding_bound: float | None = None
-    """Upper bound on the part of any margin that an implementation in `precision` can lose."""
+    """Upper bound on the part of any margin that an implementation in `precision` can lose; None if infinite."""
+    remaining_margin: float | None = None
+    """Lower bound on every margin in every implementation in `precision`; None if there is none."""
     precision: str = "float32"
-    """The arithmetic for which the claim holds, on any device and in any order of summation."""
+    """The arithmetic for which the claim holds."""
+    rounding_is_proved: bool = False
+    """Whether the claim holds for every implementation, on any device and in any order of summation.
+
+    Otherwise it is proved for the function of real numbers, and rounding was measured on one machine.
+    """
     locality_error: float | None = None
     """Largest difference between a logit in a long line and the logit of its receptive field alone, in float64."""
     counterexample: Solution | None = None
@@ -43,6 +50,13 @@ class Certificate:
     """Version of the package that made the certificate."""
     source_sha256: str | None = None
     """SHA-256 of the package's source."""
+
+    @property
+    def rounding(self) -> str:
+        """A clause that says what rounding leaves of the margins."""
+        if self.rounding_is_proved:
+            return f"of which {self.precision} leaves at least {self.remaining_margin:.2g} on any machine"
+        return f"and rounding in {self.precision} was measured on this machine, not bounded"
 
     def to_json(self) -> dict[str, object]:
         """All fields by name."""

@@ -80,8 +80,8 @@ def certificate(outcome: Certificate) -> Text:
         ("CERTIFIED: ", "bold green"),
         outcome.reason,
         f"\n  {outcome.neighbourhoods:,} neighbourhoods checked, {outcome.wrong} wrong, "
-        f"smallest margin {outcome.smallest_margin:.2f} logits, of which an implementation in "
-        f"{outcome.precision} loses at most {outcome.rounding_bound:.2g}; {outcome.seconds:.1f} s",
+        f"smallest margin {outcome.smallest_margin:.2f} logits, {outcome.rounding}; "
+        f"{outcome.seconds:.1f} s",
     )
 
 

@@ -84,8 +84,7 @@ def verdict(records: RunRecords) -> Markup:
     elif proof.certified:
         checked = (
             f"{proof.neighbourhoods:,} neighbourhoods checked, {proof.wrong:,} wrong, smallest "
-            f"margin {number(proof.smallest_margin, '.2f')} logits, of which an implementation in "
-            f"{proof.precision} loses at most {number(proof.rounding_bound, '.2g')} by rounding."
+            f"margin {number(proof.smallest_margin, '.2f')} logits, {proof.rounding}."
         )
         strong = element("strong", "Certified:", class_="good")
         lines += [element("p", strong, f" {proof.reason}"), element("p", checked)]
