@@ -47,6 +47,7 @@ def measure(name: str, seed: int) -> dict[str, object]:
         "smallest_margin": certificate.smallest_margin,
         "proof_seconds": round(certificate.seconds, 1),
         "reason": certificate.reason,
+        **circumstances(),
     }
 
 
@@ -59,7 +60,7 @@ def main() -> None:
     end = time.monotonic() + 60 * arguments.minutes
     named = column_tasks()
     record = json.loads(RESULT.read_text()) if RESULT.exists() else {}
-    record = {"command": "python benchmarks/column_tasks.py", **circumstances(), **record}
+    record = {"command": "python benchmarks/column_tasks.py", **record}
     tasks = record.setdefault("tasks", {})
     for seed in range(arguments.seeds):
         for name, file in named.items():
