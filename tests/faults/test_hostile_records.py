@@ -75,6 +75,8 @@ def _agree(directory: RunDirectory, run: dict[str, object]) -> None:
 READERS = {
     "run.json": ["solve", "report", "score", "compare", "train"],
     "metrics.jsonl": ["report", "train"],
+    "losses.jsonl": ["report", "train"],
+    "watched.jsonl": ["report", "train"],
     "scorecard.json": ["report", "score", "compare"],
     "certificate.json": ["report", "score"],
     "failures.jsonl": ["report"],

@@ -38,6 +38,7 @@ FORMAT_VERSION = 2
 
 MAX_SEED = (1 << 63) - 1
 MAX_THREADS = 1_024
+MAX_STEP = 1 << 53
 
 
 @dataclass(frozen=True)
@@ -135,8 +136,8 @@ class RunDirectory:
     def read_lines(self, path: Path, kind: type[Any] | None = None) -> list[dict[str, Any]]:
         """Return all whole records of a file of the run with one JSON object a line, in order.
 
-        Every record must be one of `kind`, if that is given. Warns if a crash has damaged a line;
-        that line and all lines after it are left out.
+        Every record must have a step, and be one of `kind`, if that is given. Warns if a crash has
+        damaged a line; that line and all lines after it are left out.
         """
         if not path.exists():
             return []
@@ -146,6 +147,7 @@ class RunDirectory:
         for number, line in enumerate(lines, start=1):
             try:
                 record = files.parse_json(line)
+                check_whole_number(record, "step", 0, MAX_STEP)
                 if kind is not None:
                     from_json(kind, record, "record")
                 records.append(record)
