@@ -34,7 +34,10 @@ def assert_holds(printed: dict[str, object], section: str) -> None:
             {"certified", "neighbourhoods", "wrong", "smallest_margin"}
             | {"weights_sha256", "configuration_sha256"},
         ),
-        ("solve", {"problem", "answer", "expected", "correct"}),
+        (
+            "solve",
+            {"problem", "answer", "expected", "correct", "text", "expected_text", "perplexity"},
+        ),
         ("model", {"parameters"}),
         ("data export", {"problem", "answer"}),
     ],

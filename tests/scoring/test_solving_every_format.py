@@ -10,6 +10,7 @@ from abacist.models.teacher_forcing import coordinates_of, teacher_forced
 from abacist.models.transformer import Transformer
 from abacist.scoring import exact_match as module
 from abacist.scoring.exact_match import exact_match
+from abacist.scoring.records import Solution
 from abacist.scoring.solving import solve
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.config import TASKS, ArithmeticConfig, ModularAdditionConfig, SortingConfig
@@ -107,3 +108,9 @@ def test_lines_with_data_dependent_layouts_are_grouped_by_their_coordinates(sett
         assert len(rows) >= 2
         for tensor in (lines.place, lines.row, lines.step, lines.lengths.unsqueeze(1)):
             assert tensor is None or bool((tensor[rows] == tensor[rows[:1]]).all())
+
+
+def test_what_is_no_answer_is_shown_as_it_was_written():
+    solution = Solution("1+1", None, "2", text="====")
+    assert str(solution) == "1+1=(no answer) ✗ expected 2, wrote ===="
+    assert Solution.from_json(solution.to_json()).text == "===="

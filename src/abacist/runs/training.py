@@ -2,7 +2,7 @@
 
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -27,7 +27,7 @@ from abacist.runs.directory import (
     read_recipe,
 )
 from abacist.runs.run import Run, build_model, build_problems, stage_task
-from abacist.scoring.measures import ALL, measure, measure_each
+from abacist.scoring.measures import ALL, measure
 from abacist.tasks.problems import Problems
 from abacist.tasks.task import Task
 from abacist.training import checkpoint
@@ -227,8 +227,9 @@ class _Recorder(Observer):
     def on_checkpoint(self, step: int) -> None:
         if self.config.watch:
             self.run.model.eval()
-            for record in watched(self.run, self.config.watch):
-                self.directory.append(self.directory.watched, {"step": step} | record)
+            for solution in self.run.solve(list(self.config.watch)):
+                record = {"step": step} | solution.to_json()
+                self.directory.append(self.directory.watched, record)
             self.run.model.train()
         self.inner.on_checkpoint(step)
 
@@ -238,14 +239,6 @@ class _Recorder(Observer):
         record = {"step": step, "lines": lines, "ids": ids}
         files.write_json(self.directory.nonfinite_batch, record)
         self.inner.on_divergence(step, batch)
-
-
-def watched(run: Run, problems: Sequence[str]) -> Iterator[dict[str, object]]:
-    """Solve problems and yield each solution with the perplexity of the right answer."""
-    perplexities = measure_each(run.trained_model(), run.task.parse(list(problems))).perplexity_B
-    for solution, perplexity in zip(run.solve(list(problems)), perplexities.tolist(), strict=True):
-        # JSON has no infinity.
-        yield solution.to_json() | {"perplexity": perplexity if perplexity < 1e300 else None}
 
 
 def _batches(

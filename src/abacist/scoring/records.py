@@ -46,6 +46,12 @@ class Solution:
     expected: str
     margin: float = math.nan
     """Smallest margin between a written token and the runner-up, in logits. Not stored; NaN when read."""
+    text: str = ""
+    """What the model wrote, token by token, up to the end token or the last step."""
+    expected_text: str = ""
+    """What it should have written, scratch work and end token included."""
+    perplexity: float | None = None
+    """Perplexity of `expected_text`, per token; None where it is beyond 1e300 or was not measured."""
 
     @property
     def correct(self) -> bool:
@@ -60,15 +66,19 @@ class Solution:
     def __str__(self) -> str:
         if self.correct:
             return f"{self.problem}={self.answer_text} ✓"
-        return f"{self.problem}={self.answer_text} ✗ expected {self.expected}"
+        wrote = f", wrote {self.text}" if self.answer is None and self.text else ""
+        return f"{self.problem}={self.answer_text} ✗ expected {self.expected}{wrote}"
 
     def to_json(self) -> dict[str, object]:
-        """`{"problem": "12+34", "answer": "46", "expected": "46", "correct": true}`"""
+        """`{"problem": "12+34", "answer": "46", "expected": "46", "correct": true, "text": "64<end>", …}`"""
         return {
             "problem": self.problem,
             "answer": self.answer,
             "expected": self.expected,
             "correct": self.correct,
+            "text": self.text,
+            "expected_text": self.expected_text,
+            "perplexity": self.perplexity,
         }
 
     @staticmethod
@@ -76,7 +86,12 @@ class Solution:
         """The inverse of `to_json`, except for the margin."""
         answer = data["answer"]
         return Solution(
-            str(data["problem"]), None if answer is None else str(answer), str(data["expected"])
+            str(data["problem"]),
+            None if answer is None else str(answer),
+            str(data["expected"]),
+            text=str(data.get("text", "")),
+            expected_text=str(data.get("expected_text", "")),
+            perplexity=from_json(float | None, data.get("perplexity"), "perplexity"),
         )
 
 

@@ -5,11 +5,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.format import Format
 from abacist.models.decoding import generate
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.models.transformer import Transformer
 from abacist.scoring.exact_match import batches_by_length, line_lengths
+from abacist.scoring.measures import measure_each
 from abacist.scoring.records import Solution
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.problems import Problems
@@ -41,28 +43,57 @@ def solve(
     lengths_B = line_lengths(format, problems)
     for indices in batches_by_length(lengths_B, quadratic=not model.is_windowed):
         batch = problems[indices]
-        answers, margins_B = (
+        answers, margins_B, texts = (
             _generate(model, format, batch, report)
             if model.is_causal
             else _decode_in_parallel(model, format, batch)
         )
-        for index, problem, answer, expected, margin in zip(
+        right = task.answer(batch)
+        perplexities = measure_each(trained_model, batch).perplexity_B.tolist()
+        for index, problem, answer, expected, margin, text, expected_text, perplexity in zip(
             indices.tolist(),
             task.expressions(batch),
             answers,
-            task.answer(batch).texts(),
+            right.texts(),
             margins_B.tolist(),
+            texts,
+            _expected_texts(format, format.write(batch, right)),
+            perplexities,
             strict=True,
         ):
-            solutions[index] = Solution(problem, answer, expected, margin)
+            # JSON has no infinity.
+            solutions[index] = Solution(
+                problem,
+                answer,
+                expected,
+                margin,
+                text,
+                expected_text,
+                perplexity if perplexity < 1e300 else None,
+            )
         done += len(indices)
     return [solution for solution in solutions if solution is not None]
 
 
+def _expected_texts(format: Format, lines: AnnotatedTokens) -> list[str]:
+    """Return the targets of whole lines as text."""
+    right_BT = lines.ids if lines.labels is None else lines.labels
+    return [
+        format.vocabulary.text(right[is_target].tolist())
+        for right, is_target in zip(right_BT, lines.target, strict=True)
+    ]
+
+
+def _up_to_the_end(format: Format, ids: list[int]) -> str:
+    """Return tokens as text, up to the first end token."""
+    count = ids.index(format.end_id) + 1 if format.end_id in ids else len(ids)
+    return format.vocabulary.text(ids[:count])
+
+
 def _generate(
     model: Transformer, format: Format, problems: Problems, on_step: Callable[[int], None]
-) -> tuple[list[str | None], Tensor]:
-    """Return a decoder's answers, generated token by token, and their smallest margins, (B,)."""
+) -> tuple[list[str | None], Tensor, list[str]]:
+    """Return a decoder's answers, generated token by token, their smallest margins, (B,), and texts."""
     prompt = format.prompt(problems)
     generated = generate(
         model,
@@ -79,14 +110,19 @@ def _generate(
             format.read(generated.ids.cpu()), generated.ended.tolist(), strict=True
         )
     ]
-    return answers, generated.margins.amin(dim=1).cpu()
+    num_steps = generated.margins.shape[1]
+    texts = [
+        _up_to_the_end(format, ids[length : length + num_steps])
+        for ids, length in zip(generated.ids.tolist(), prompt.lengths.tolist(), strict=True)
+    ]
+    return answers, generated.margins.amin(dim=1).cpu(), texts
 
 
 @torch.no_grad()
 def _decode_in_parallel(
     model: Transformer, format: Format, problems: Problems
-) -> tuple[list[str | None], Tensor]:
-    """Return an encoder's answers, all tokens from one pass, and their smallest margins, (B,)."""
+) -> tuple[list[str | None], Tensor, list[str]]:
+    """Return an encoder's answers, all tokens from one pass, their smallest margins, (B,), and texts."""
     prompt = format.prompt(problems)
     lines = prompt.to(model.device)
     logits_BTV: Tensor = model(lines.ids, coordinates_of(lines))
@@ -106,4 +142,5 @@ def _decode_in_parallel(
     is_end = (written == format.end_id).long()
     counted = (is_end.cumsum(dim=1) <= is_end) & (columns < counts)
     margins = margins.masked_fill(~counted, torch.inf)
-    return format.read(written), margins.amin(dim=1).double()
+    texts = [_up_to_the_end(format, ids) for ids in written.tolist()]
+    return format.read(written), margins.amin(dim=1).double(), texts
