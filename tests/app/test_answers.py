@@ -50,66 +50,66 @@ def any_kind(request, tmp_path_factory, quick_settings) -> ShownRun:
 
 
 def test_the_answer_is_that_of_solve(any_kind):
-    told = answer(any_kind, any_kind.example)
+    described = answer(any_kind, any_kind.example)
     solution = any_kind.run.solve(any_kind.example)[0]
-    assert (told.problem, told.answer, told.expected, told.correct) == (
+    assert (described.problem, described.answer, described.expected, described.correct) == (
         solution.problem,
         solution.answer,
         solution.expected,
         solution.correct,
     )
-    assert told.correct == (
-        [token.text for token in told.written] == [token.right for token in told.written]
+    assert described.correct == (
+        [token.text for token in described.written] == [token.right for token in described.written]
     )
 
 
-def test_a_line_is_told_token_by_token(any_kind):
-    told = answer(any_kind, any_kind.example)
-    inside = told.inside
-    assert [cell.written for cell in told.cells if cell.written is not None] == list(
-        range(len(told.written))
+def test_a_line_is_described_token_by_token(any_kind):
+    described = answer(any_kind, any_kind.example)
+    inside = described.inside
+    assert [cell.written for cell in described.cells if cell.written is not None] == list(
+        range(len(described.written))
     )
-    keys = [cell.key for cell in told.cells if cell.key is not None]
+    keys = [cell.key for cell in described.cells if cell.key is not None]
     assert keys == list(range(len(keys)))
-    assert len(inside.attention) == len(told.written)
+    assert len(inside.attention) == len(described.written)
     for looks in inside.attention:
         assert len(looks) == len(inside.heads) == len(any_kind.heads)
         for head in looks:
             assert 0 < sum(share for _, share in head) <= 1.01
             assert {key for key, _ in head} <= set(keys)
     # Whoever stops after the last layer writes what is written.
-    assert inside.likeliest[-1] == [token.text for token in told.written]
-    for token, probability in zip(told.written, inside.probability[-1], strict=True):
+    assert inside.likeliest[-1] == [token.text for token in described.written]
+    for token, probability in zip(described.written, inside.probability[-1], strict=True):
         assert math.isclose(token.probability, probability, abs_tol=1e-3)
         assert token.rival_probability <= token.probability
 
 
 def test_parts_can_be_switched_off_in_every_kind(any_kind):
     assert answer(any_kind, any_kind.example, []).off == []
-    told = answer(any_kind, any_kind.example, any_kind.parts)
-    assert told.off == any_kind.parts
+    described = answer(any_kind, any_kind.example, any_kind.parts)
+    assert described.off == any_kind.parts
     means = answer(any_kind, any_kind.example, any_kind.parts[:1], "mean")
     assert len(means.written) >= 1
 
 
 def test_attention_of_a_right_answer_is_that_of_the_lens(shown_run):
-    told = answer(shown_run, "458+67")
-    assert told.correct
+    described = answer(shown_run, "458+67")
+    assert described.correct
     found = attention(shown_run.run.look("458+67"))
     for number, query in enumerate(found.predicting):
-        for head, looks in enumerate(told.inside.attention[number]):
+        for head, looks in enumerate(described.inside.attention[number]):
             for key, share in looks:
                 assert math.isclose(found.pattern.values[0, head, query, key], share, abs_tol=1e-3)
 
 
 def test_a_model_with_all_heads_off_writes_what_ablation_scores(shown_run):
     off = shown_run.heads
-    told = answer(shown_run, "458+67", off)
+    described = answer(shown_run, "458+67", off)
     hooks_for = shown_run.hooks(off, "zero")
     problem = shown_run.trained_model.task.parse(["458+67"])
     right = exact_match_with(shown_run.trained_model, problem, hooks_for)
-    assert told.correct == bool(right.successes)
-    assert not told.correct
+    assert described.correct == bool(right.successes)
+    assert not described.correct
 
 
 def test_switches_of_one_layer_are_all_thrown(shown_run):
@@ -134,10 +134,10 @@ def test_written_with_hooks_that_change_nothing_is_written_as_without(shown_run,
 
 def test_long_lines_are_answered_without_what_is_inside(shown_run):
     problem = f"{10**99}+{10**99}"
-    told = answer(shown_run, problem)
-    assert told.inside is None
-    assert told.cells == []
-    assert len(told.written) >= 100
+    described = answer(shown_run, problem)
+    assert described.inside is None
+    assert described.cells == []
+    assert len(described.written) >= 100
     with pytest.raises(ProblemError, match=f"at most {LONGEST_SHOWN} tokens"):
         answer(shown_run, problem, shown_run.heads[:1])
 
@@ -159,16 +159,16 @@ def test_long_lines_are_answered_without_what_is_inside(shown_run):
 def test_what_is_no_problem_is_refused_in_one_line(shown_run, problem, message):
     with pytest.raises(UserError) as caught:
         answer(shown_run, problem)
-    told = str(caught.value)
-    assert message in told
-    assert "\n" not in told
-    assert len(told) < 300
+    described = str(caught.value)
+    assert message in described
+    assert "\n" not in described
+    assert len(described) < 300
 
 
 @pytest.mark.parametrize("digits", [400, 1_000])
 def test_the_longest_problems_are_answered(shown_run, digits):
-    told = answer(shown_run, f"{'9' * digits}+1")
-    assert len(told.expected) == digits + 1
+    described = answer(shown_run, f"{'9' * digits}+1")
+    assert len(described.expected) == digits + 1
 
 
 def test_a_line_that_would_be_too_long_is_refused(tmp_path, quick_settings):
@@ -197,6 +197,6 @@ def test_unknown_parts_ways_and_runs_are_refused(shown_run):
         open_gallery(["run"] * 9)
 
 
-def test_runs_of_one_name_are_told_apart(learned):
+def test_runs_of_one_name_are_described_apart(learned):
     path = str(learned.path)
     assert open_gallery([path, path], "cpu").names == ["learned", "learned (2)"]

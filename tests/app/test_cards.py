@@ -30,9 +30,9 @@ def test_no_card_lets_a_script_through():
         assert "&lt;script&gt;" in card
 
 
-def test_a_wrong_answer_is_told_beside_the_right_one(shown_run):
-    told = answer(shown_run, "458+67", shown_run.heads)
-    card = answer_card(told)
+def test_a_wrong_answer_is_described_beside_the_right_one(shown_run):
+    described = answer(shown_run, "458+67", shown_run.heads)
+    card = answer_card(described)
     assert words(card).startswith(
         "learned without head 0, head 1, head 2, head 3 What the model wrote"
     )
@@ -52,17 +52,17 @@ def test_columns_stand_under_each_other(shown_run):
 
 
 def test_a_run_that_shows_no_columns_is_shown_as_a_line(looped):
-    told = answer(looped, "12+34")
-    cells = [type(cell)(cell.text, None, None, cell.key, cell.written) for cell in told.cells]
-    card = answer_card(type(told)(**{**vars(told), "cells": cells}))
+    described = answer(looped, "12+34")
+    cells = [type(cell)(cell.text, None, None, cell.key, cell.written) for cell in described.cells]
+    card = answer_card(type(described)(**{**vars(described), "cells": cells}))
     assert 'class="line"' in card
 
 
 def test_the_race_says_who_wins_either_way():
     assert "Python wins: it is 61,000 times as fast" in race_card(Race("1+1", 0.061, 1e-6, True, 1))
-    told = race_card(Race("1+1", 1e-6, 5e-6, False, 1))
-    assert "The model wins: it is 5.0 times as fast" in told
-    assert "The model's answer is wrong" in words(told).replace("&#x27;", "'")
+    described = race_card(Race("1+1", 1e-6, 5e-6, False, 1))
+    assert "The model wins: it is 5.0 times as fast" in described
+    assert "The model's answer is wrong" in words(described).replace("&#x27;", "'")
 
 
 def test_a_large_grid_is_summed_in_blocks():

@@ -18,8 +18,8 @@ def ask_json(address: str, name: str, **given: object) -> dict[str, object]:
     with urllib.request.urlopen(f"{where}/{event}", timeout=60) as response:
         text = response.read().decode()
     assert "event: complete" in text, text
-    (told,) = json.loads(text.partition("data: ")[2])
-    return told
+    (described,) = json.loads(text.partition("data: ")[2])
+    return described
 
 
 def test_a_sum_is_typed_hovered_and_broken(visit):
@@ -135,11 +135,11 @@ NO_PROBLEMS = {
 }
 
 
-def test_what_is_no_problem_is_told_in_one_line(visit):
+def test_what_is_no_problem_is_described_in_one_line(visit):
     visit = visit()
-    for typed, told in NO_PROBLEMS.items():
+    for typed, described in NO_PROBLEMS.items():
         visit.type(typed)
-        alert = visit.page.locator("#shown").get_by_role("alert").filter(has_text=told)
+        alert = visit.page.locator("#shown").get_by_role("alert").filter(has_text=described)
         alert.wait_for()
         assert "\n" not in alert.inner_text()
         assert visit.page.title() == "abacist"
@@ -148,11 +148,11 @@ def test_what_is_no_problem_is_told_in_one_line(visit):
 
 
 def test_fifty_requests_at_once_are_all_answered(address):
-    told: list[dict[str, object]] = []
+    described: list[dict[str, object]] = []
 
     def ask(number: int) -> None:
         problem = "x" * 10_000 if number % 10 == 9 else f"{number}+{number}"
-        told.append(ask_json(address, "answer", problem=problem))
+        described.append(ask_json(address, "answer", problem=problem))
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(50)]
     begin = time.perf_counter()
@@ -161,9 +161,9 @@ def test_fifty_requests_at_once_are_all_answered(address):
     for thread in threads:
         thread.join()
     assert time.perf_counter() - begin < 30
-    assert len(told) == 50
-    assert sum("error" in answer for answer in told) == 5
-    assert {answer["expected"] for answer in told if "error" not in answer} == {
+    assert len(described) == 50
+    assert sum("error" in answer for answer in described) == 5
+    assert {answer["expected"] for answer in described if "error" not in answer} == {
         str(2 * number) for number in range(50) if number % 10 != 9
     }
 

@@ -20,13 +20,13 @@ def questions(gallery):
 def test_every_question_is_answered_with_json(questions):
     given = {"answer": ["12+34"], "race": ["12+34"], "failures": [3, 2], "draw": [5]}
     for name, question in questions.all().items():
-        told = question(*given.get(name, []))
-        assert "error" not in told, name
-        json.dumps(told, allow_nan=False)
+        described = question(*given.get(name, []))
+        assert "error" not in described, name
+        json.dumps(described, allow_nan=False)
 
 
-def test_mistakes_are_told_in_one_line(questions):
-    for told in (
+def test_mistakes_are_described_in_one_line(questions):
+    for described in (
         questions.answer("12+"),
         questions.answer("1+2", run="nobody"),
         questions.answer("1+2", off=["head 77"]),
@@ -41,8 +41,8 @@ def test_mistakes_are_told_in_one_line(questions):
         questions.breakage(["heads"]),
         questions.race("1+" + "1" * 400),
     ):
-        assert set(told) == {"error"}
-        assert "\n" not in told["error"]
+        assert set(described) == {"error"}
+        assert "\n" not in described["error"]
 
 
 def test_drawn_problems_have_the_digits_asked_for(questions):
@@ -79,9 +79,11 @@ def test_python_calculates_what_the_tasks_do():
 
 
 def test_the_race_says_who_wins(questions):
-    told = questions.race("123456789+987654321")
-    assert told["times_as_fast"] == pytest.approx(told["model_seconds"] / told["python_seconds"])
-    assert told["times_as_fast"] > 10
+    described = questions.race("123456789+987654321")
+    assert described["times_as_fast"] == pytest.approx(
+        described["model_seconds"] / described["python_seconds"]
+    )
+    assert described["times_as_fast"] > 10
 
 
 def test_a_grid_is_that_of_the_scorecard_or_a_small_one(shown_run, looped, monkeypatch):
@@ -110,16 +112,16 @@ def test_failures_of_a_cell_are_problems_of_these_lengths_answered_wrongly(loope
 
 
 def test_switching_all_heads_off_breaks_it(questions, shown_run):
-    told = questions.breakage(shown_run.heads)
-    assert told["whole"]["value"] > 0.5
-    assert told["without"]["value"] < 0.2
-    assert questions.breakage([])["without"] == told["whole"]
+    described = questions.breakage(shown_run.heads)
+    assert described["whole"]["value"] > 0.5
+    assert described["without"]["value"] < 0.2
+    assert questions.breakage([])["without"] == described["whole"]
 
 
-def test_vectors_are_told_for_every_step_kept(questions):
-    told = questions.vectors()
-    assert told["steps"] == [0, 100, 200, 300, 400, 500]
-    assert len(told["points"]) == 6
-    assert [len(step) for step in told["points"]] == [10] * 6
-    assert 0 < told["explained"] <= 1
+def test_vectors_are_described_for_every_step_kept(questions):
+    described = questions.vectors()
+    assert described["steps"] == [0, 100, 200, 300, 400, 500]
+    assert len(described["points"]) == 6
+    assert [len(step) for step in described["points"]] == [10] * 6
+    assert 0 < described["explained"] <= 1
     assert questions.vectors("unlearned")["steps"] == [24]

@@ -12,6 +12,7 @@ import abacist
 from abacist.certificates import certificate, receptive_fields
 from abacist.certificates.certificate import prove
 from abacist.certificates.record import Certificate
+from abacist.certificates.rounding import MarginBound
 from abacist.configuration import override
 from abacist.models.coordinates import Coordinates
 from abacist.models.transformer import Transformer
@@ -32,7 +33,7 @@ FEW = {
 
 
 def proof_of(recipe_name: str, settings: dict[str, object]) -> Certificate:
-    """What is said of an untrained model."""
+    """Return the outcome for an untrained model."""
     recipe = override(find(recipe_name), TINY | settings)
     task, format = build_problems(recipe)
     torch.manual_seed(0)
@@ -40,7 +41,7 @@ def proof_of(recipe_name: str, settings: dict[str, object]) -> Certificate:
 
 
 class Table:
-    """Right answers by the context of a reach, in the place of a model's logits."""
+    """Right answers by context, in the place of a model's logits."""
 
     def __init__(self, recipe_name: str) -> None:
         self.recipe = override(find(recipe_name), TINY | FEW.get(recipe_name, {}))
@@ -64,8 +65,18 @@ class Table:
         target = torch.tensor([self.right[pattern.key, tuple(row)] for row in ids.tolist()])
         return 10.0 * torch.nn.functional.one_hot(target, len(self.format.vocabulary)).double()
 
+    def margins(
+        self, pattern: receptive_fields.Pattern, ids: Tensor, target: Tensor
+    ) -> MarginBound:
+        logits = self.logits(self.model, pattern, ids)
+        right = target.unsqueeze(1)
+        others = logits.scatter(1, right, -torch.inf).amax(dim=1)
+        margin = logits.gather(1, right).squeeze(1) - others
+        return MarginBound(margin, margin, margin)
+
     def prove(self, monkeypatch: pytest.MonkeyPatch) -> Certificate:
         monkeypatch.setattr(certificate, "_logits", self.logits)
+        monkeypatch.setattr(certificate.BoundedModel, "margins", self.margins)
         monkeypatch.setattr(certificate, "_locality_error", lambda *_: 0.0)
         return prove(TrainedModel(self.model, self.task, self.format))
 

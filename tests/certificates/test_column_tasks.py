@@ -23,7 +23,7 @@ PAIRS = [
     (name, states)
     for name in SMALL
     for states in (False, True)
-    if states or MACHINES[name].state_is_told
+    if states or MACHINES[name].state_is_described
 ]
 
 
@@ -102,8 +102,8 @@ def test_an_untrained_model_of_a_column_task_gets_a_counterexample(name):
 
 
 def test_the_notation_writes_states_where_nothing_else_tells_them():
-    told = {name: choose_notation(machine)[0] for name, machine in MACHINES.items()}
-    assert told == {
+    described = {name: choose_notation(machine)[0] for name, machine in MACHINES.items()}
+    assert described == {
         "test-add": "columns",
         "test-add-hexadecimal": "column-trace",
         "test-add-three": "columns",

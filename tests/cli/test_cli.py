@@ -334,7 +334,7 @@ def test_a_run_of_another_format_version_is_refused(run, untrained, certified, c
             ["score", "nowhere", "--num-problems", "0"],
             "--num-problems: must be a whole number from 1",
         ),
-        (["prove", "."], "is not a run directory"),
+        (["prove", "."], "holds no run"),
         (["prove", "latest", "extra"], "abacist prove has no use for 'extra'"),
         (["recipes", "adds"], "did you mean 'add'?"),
     ],

@@ -78,13 +78,13 @@ class Inside(Finding):
 
     heads: list[str]
     attention: list[list[Weights]]
-    """By generated token and head: the tokens with the most attention."""
+    """Tokens by generated token and head: those with the most attention."""
     stages: list[str]
     """Names of the stages: `embedding`, then attention and MLP at each depth."""
     likeliest: list[list[str]]
-    """By stage and generated token: the prediction of a model that stops there."""
+    """Predictions by stage and generated token: that of a model that stops there."""
     probability: list[list[float]]
-    """By stage and generated token: probability of the token that was generated."""
+    """Probabilities by stage and generated token: that of the token that was generated."""
 
 
 @dataclass(frozen=True)

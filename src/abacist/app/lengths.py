@@ -25,9 +25,9 @@ _SECONDS = 8.0
 _GRID_PROBLEMS = 20
 _CELL_PROBLEMS = 100
 _MOST_FAILURES = 10
-"""Of a cell, written out."""
+"""Problem of a cell, written out."""
 _LONGEST_OPERAND = 200
-"""Of a cell, in digits."""
+"""Size of a cell, in digits."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def scored_grid(shown_run: ShownRun) -> LengthGrid:
     _check(shown_run)
     end = time.perf_counter() + _SECONDS
 
-    def report(told: str, done: int, total: int) -> None:
+    def report(described: str, done: int, total: int) -> None:
         if time.perf_counter() > end:
             raise _Enough
 

@@ -30,7 +30,7 @@ from abacist.reports.run_report import verdict
 _NOTHING = "nothing"
 _FIRST_DIGITS = 6
 _MOST_WAITING = 200
-"""Requests that may wait; more are told to come back."""
+"""Requests that may wait; more are described to come back."""
 _ONE_AT_A_TIME = {"concurrency_limit": 1, "concurrency_id": "model"}
 """A model answers one request after the other, whoever asks."""
 _WAYS = [("set to 0", "zero"), ("set to its mean", "mean")]
@@ -236,13 +236,13 @@ def _html(content: str, name: str, js_on_load: str | None = None) -> gr.HTML:
 def _header(shown_run: ShownRun) -> Markup:
     """What the run is, and what it is worth."""
     trained = random_problems.trained_digits(shown_run)
-    told = (
+    described = (
         f"{shown_run.name}: recipe {shown_run.run.recipe.name}, "
         f"{shown_run.trained_model.model.num_parameters:,} parameters"
         + (f", trained on at most {trained:,} digits" if trained is not None else "")
         + ". Every digit below is written by this model."
     )
-    return together([element("h1", "abacist"), element("p", told), verdict(shown_run.records)])
+    return together([element("h1", "abacist"), element("p", described), verdict(shown_run.records)])
 
 
 def _example(shown_run: ShownRun) -> str:
@@ -270,11 +270,11 @@ def _digits(shown_run: ShownRun) -> dict[str, Any]:
 
 
 def _broken(shown_run: ShownRun, off: list[str], way: str) -> Markup:
-    told = switched_off.breakage(shown_run, off, way)
+    described = switched_off.breakage(shown_run, off, way)
     return element(
         "p",
-        f"Without {', '.join(told.off)}: {told.without} of test problems right; with all parts "
-        f"{told.whole}.",
+        f"Without {', '.join(described.off)}: {described.without} of test problems right; with all parts "
+        f"{described.whole}.",
         role="status",
     )
 
@@ -290,11 +290,11 @@ def _grid(shown_run: ShownRun) -> Markup:
     stored = lengths.stored_grid(shown_run)
     if stored is not None:
         return together([_GRID_TITLE, grid_card(shown_run.name, stored)])
-    told = (
+    described = (
         "This run's scorecard has no grid. Score one of few problems here, or all of it with "
         f"`abacist score {shown_run.run.path} --suite grid`."
     )
-    return together([_GRID_TITLE, element("p", prose(told), class_="muted")])
+    return together([_GRID_TITLE, element("p", prose(described), class_="muted")])
 
 
 def _can_score(shown_run: ShownRun) -> bool:

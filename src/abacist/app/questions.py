@@ -15,7 +15,7 @@ from abacist.app import answers, lengths, race, random_problems, switched_off, v
 from abacist.app.shown_runs import Gallery
 from abacist.errors import AbacistError
 
-Told = dict[str, Any]
+Described = dict[str, Any]
 """What `to_json` gives, or `{"error": one line}`."""
 
 
@@ -25,7 +25,7 @@ class Questions:
     def __init__(self, gallery: Gallery) -> None:
         self.gallery = gallery
 
-    def all(self) -> dict[str, Callable[..., Told]]:
+    def all(self) -> dict[str, Callable[..., Described]]:
         """Every question by its name."""
         return {
             "runs": self.runs,
@@ -38,7 +38,7 @@ class Questions:
             "vectors": self.vectors,
         }
 
-    def runs(self) -> Told:
+    def runs(self) -> Described:
         """The runs on show: what they do, and which parts they have."""
         return {
             name: {
@@ -54,46 +54,46 @@ class Questions:
 
     def answer(
         self, problem: str, run: str | None = None, off: list[str] | None = None, way: str = "zero"
-    ) -> Told:
+    ) -> Described:
         """One problem, with some parts set to 0 (`zero`) or to their `mean`."""
-        return _told(
+        return _described(
             lambda: answers.answer(self.gallery.find(run), problem, off or [], way).to_json()
         )
 
-    def draw(self, digits: int | None = None, run: str | None = None) -> Told:
+    def draw(self, digits: int | None = None, run: str | None = None) -> Described:
         """A problem by chance, of so many digits."""
-        return _told(
+        return _described(
             lambda: {"problem": random_problems.drawn(self.gallery.find(run), digits, by_chance())}
         )
 
     def breakage(
         self, off: list[str] | None = None, run: str | None = None, way: str = "zero"
-    ) -> Told:
+    ) -> Described:
         """Exact match with some parts switched off."""
-        return _told(
+        return _described(
             lambda: switched_off.breakage(self.gallery.find(run), off or [], way).to_json()
         )
 
-    def lengths(self, run: str | None = None) -> Told:
+    def lengths(self, run: str | None = None) -> Described:
         """The grid of operand lengths: the scorecard's, or a smaller one scored now."""
 
-        def found() -> Told:
+        def found() -> Described:
             shown_run = self.gallery.find(run)
             return (lengths.stored_grid(shown_run) or lengths.scored_grid(shown_run)).to_json()
 
-        return _told(found)
+        return _described(found)
 
-    def failures(self, first: int, second: int, run: str | None = None) -> Told:
+    def failures(self, first: int, second: int, run: str | None = None) -> Described:
         """Test problems of two lengths, with some that are answered wrongly."""
-        return _told(lambda: lengths.failures(self.gallery.find(run), first, second).to_json())
+        return _described(lambda: lengths.failures(self.gallery.find(run), first, second).to_json())
 
-    def race(self, problem: str, run: str | None = None) -> Told:
+    def race(self, problem: str, run: str | None = None) -> Described:
         """The model against plain Python."""
-        return _told(lambda: race.race(self.gallery.find(run), problem).to_json())
+        return _described(lambda: race.race(self.gallery.find(run), problem).to_json())
 
-    def vectors(self, run: str | None = None) -> Told:
+    def vectors(self, run: str | None = None) -> Described:
         """The vectors of the digits while training went on."""
-        return _told(lambda: vectors.vectors(self.gallery.find(run)).to_json())
+        return _described(lambda: vectors.vectors(self.gallery.find(run)).to_json())
 
 
 def by_chance() -> torch.Generator:
@@ -103,7 +103,7 @@ def by_chance() -> torch.Generator:
     return generator
 
 
-def _told(question: Callable[[], Told]) -> Told:
+def _described(question: Callable[[], Described]) -> Described:
     try:
         return question()
     except AbacistError as error:

@@ -38,7 +38,7 @@ class Race(Finding):
     python_seconds: float
     model_correct: bool
     digits: int
-    """Of the longest operand."""
+    """Number of digits of the longest operand."""
 
     @property
     def times_as_fast(self) -> float:

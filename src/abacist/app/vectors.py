@@ -10,7 +10,7 @@ from abacist.inspection.finding import Finding
 from abacist.reports.run_records import num_symbols
 
 _MOST_STEPS = 60
-"""Of more, some are left out."""
+"""Largest number of symbols; of more, some are left out."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Vectors(Finding):
     steps: list[int]
     """One, the last, where no copies were kept while training."""
     points: list[list[list[float]]]
-    """By step and symbol: components 1 and 2 of the last step."""
+    """Components 1 and 2 of the last step, by step and symbol."""
     explained: float
     """Share of the last step's variance that they hold, 0…1."""
 

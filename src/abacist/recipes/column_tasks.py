@@ -101,7 +101,7 @@ def column_task(
 def choose_notation(machine: ColumnMachine) -> tuple[str, str]:
     """Return the format in which a column task is certified, and the reason, as part of a sentence."""
     column = machine.rule.base**machine.num_operands
-    if not machine.state_is_told:
+    if not machine.state_is_described:
         return (
             "column-trace",
             "the digits of a column and the digit written do not tell the next state.",

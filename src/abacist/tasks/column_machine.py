@@ -56,7 +56,7 @@ class ColumnMachine:
         return int(self.states.max()) + 1
 
     @property
-    def state_is_told(self) -> bool:
+    def state_is_described(self) -> bool:
         """Whether the digits of a column and the digit written determine the next state."""
         return self.transitions[1]
 
@@ -91,8 +91,8 @@ class ColumnMachine:
             new = new[~known[new]]
             known[new] = True
             frontier = new.tolist()
-        told = bool(((smallest == largest) | (largest < 0)).all())
-        return known.nonzero().squeeze(1), told
+        described = bool(((smallest == largest) | (largest < 0)).all())
+        return known.nonzero().squeeze(1), described
 
     def all_columns(self) -> Tensor:
         """Return every column of digits, int64 (base ** N, N)."""
