@@ -82,6 +82,7 @@ def certificate(outcome: Certificate) -> Text:
         f"\n  {outcome.neighbourhoods:,} neighbourhoods checked, {outcome.wrong} wrong, "
         f"smallest margin {outcome.smallest_margin:.2f} logits, {outcome.rounding}; "
         f"{outcome.seconds:.1f} s",
+        "" if outcome.weights_sha256 is None else f"\n  weights {outcome.weights_sha256}",
     )
 
 
