@@ -2,6 +2,7 @@
 
 import copy
 import re
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ import torch
 from abacist.certificates import certificate as module
 from abacist.certificates import column_addition
 from abacist.certificates.certificate import prove
+from abacist.certificates.rounding import MarginBound
 from abacist.configuration import override
 from abacist.models.transformer import Transformer
 from abacist.recipes import find
@@ -112,7 +114,18 @@ def test_a_model_that_knows_absolute_places_fails_the_comparison_with_long_lines
     task, format = build_problems(recipe)
     monkeypatch.setattr(module, "obstacle_to_finite_receptive_field", lambda config: None)
     torch.manual_seed(0)
-    certificate = prove(TrainedModel(build_model(recipe), task, format))
+    trained_model = TrainedModel(build_model(recipe), task, format)
+    assert "rotary" in prove(trained_model).reason
+
+    def margins(pattern, ids, target):
+        return MarginBound(*torch.ones(3, len(ids), dtype=torch.float64))
+
+    monkeypatch.setattr(
+        module, "BoundedModel", lambda exact, precision: SimpleNamespace(
+            model=exact, cases_at_once=10_000, margins=margins
+        )
+    )  # fmt: skip
+    certificate = prove(trained_model)
     assert not certificate.certified
     assert certificate.locality_error > 1e-3
 

@@ -18,6 +18,8 @@ absolute products. In addition,
 * a variance may be computed in two passes, in one pass, or by Welford's method;
 * a softmax may subtract any number near its maximum first, may rescale as it goes (as FlashAttention
   does), and may divide before or after the values are added;
+* numbers stay below 2¹²⁶: where an intermediate result could be larger, the bound is infinite,
+  because an implementation may overflow;
 * a masked score is at most -10²⁹, so the exponential of its distance from the largest score is 0 and
   the token adds nothing. This is why whole lines obey the bounds of their receptive fields.
 
@@ -64,6 +66,8 @@ class Precision:
     """Unit roundoff in which sums are accumulated before their result is rounded."""
     underflow: float = 2.0**-126
     """Largest absolute error of a result that is too small for full precision; it may become 0."""
+    largest: float = 2.0**126
+    """Results below this are finite, sums of two of them as well."""
 
     def gamma(self, terms: int) -> float:
         """Relative error bound of a sum of `terms` products, its final rounding included."""
@@ -77,7 +81,7 @@ class Precision:
         return (1 + self.unit) ** operations - 1
 
 
-FLOAT64 = Precision("float64", 2.0**-53, sum_unit=2.0**-53, underflow=2.0**-1022)
+FLOAT64 = Precision("float64", 2.0**-53, 0.0, 2.0**-53, 2.0**-1022, 2.0**1022)
 FLOAT32 = Precision("float32", 2.0**-24)
 TF32 = Precision("TF32", 2.0**-24, factor_unit=2.0**-11)
 BFLOAT16 = Precision("bfloat16", 2.0**-8, factor_unit=2.0**-8)
@@ -156,6 +160,8 @@ class BoundedModel:
             raise NotProvable("so far, rounding is bounded for plain pre-normalised layers only.")
         if config.injection == "sublayers":
             raise NotProvable("so far, there is no bound on what is injected within layers.")
+        if any(scheme.encoding == "rotary" for scheme in config.positions):
+            raise NotProvable("so far, there is no bound on the rounding of rotary encodings.")
         self.model, self.precision = exact, precision
         widths = config.mlp_width * config.width
         self.cases_at_once = max(32, _NUMBERS_AT_ONCE // widths)
@@ -283,7 +289,10 @@ class BoundedModel:
         size = torch.einsum("nqth,nthk->nqhk", weights.largest, value.largest)
         error = error + _sum_error(self.precision, terms) * (mixed.value.abs() + mixed.own)
         error = error + self._product_error(terms, size)
-        return Enclosure(mixed.value, mixed.own, torch.minimum(mixed.error, error * _SLACK))
+        # Values may be added before they are divided by the sum of the exponentials.
+        undivided = value.largest.sum(dim=1, keepdim=True).expand_as(error)
+        error = self._or_overflow(torch.minimum(mixed.error, error * _SLACK), undivided)
+        return Enclosure(mixed.value, mixed.own, error)
 
     def _score_bias(self, attention: Attention, pairs: Sequence[Tensor]) -> Enclosure:
         """Enclose what the position schemes add to scores, (Q, T, H)."""
@@ -308,11 +317,11 @@ class BoundedModel:
         """Add the error of several roundings of numbers up to `magnitude`, as float64 computes them."""
         lower = self.precision
         implemented = magnitude + x.own + x.error
+        error = x.error + lower.elementwise(roundings) * implemented + roundings * lower.underflow
         return Enclosure(
             x.value,
             (x.own + FLOAT64.elementwise(roundings) * magnitude + FLOAT64.underflow) * _SLACK,
-            (x.error + lower.elementwise(roundings) * implemented + roundings * lower.underflow)
-            * _SLACK,
+            self._or_overflow(error * _SLACK, implemented),
         )
 
     def _add(self, x: Enclosure, y: Enclosure, roundings: int = 1) -> Enclosure:
@@ -355,7 +364,11 @@ class BoundedModel:
         precision = self.precision
         factors = (1 + precision.factor_unit) ** 2
         relative = precision.gamma(terms) * factors + factors - 1
-        return relative * magnitude + 2 * terms * precision.underflow
+        return self._or_overflow(relative * magnitude + 2 * terms * precision.underflow, magnitude)
+
+    def _or_overflow(self, error: Tensor, magnitude: Tensor) -> Tensor:
+        """Return `error`, or infinity where numbers up to `magnitude` could overflow or are not known."""
+        return torch.where(magnitude < self.precision.largest, error, torch.inf)
 
     def _norm(self, norm: nn.Module, x: Enclosure, rounding_only: bool = False) -> Enclosure:
         """Enclose LayerNorm or RMSNorm over the last dimension.
@@ -422,7 +435,10 @@ class BoundedModel:
             error = error + gain * (passed_on * implemented_root + real_size * passed_root)
         error = error + 8 * lower.unit * (gain * apart * implemented_root + offset)
         error = error + 8 * lower.underflow
-        return Enclosure(value, own_out * _SLACK, error * _SLACK)
+        squares = (width + 1) * (implemented**2).amax(dim=-1, keepdim=True)
+        scaled = (gain + 1) * (apart + 1) * (implemented_root + 1)
+        error = self._or_overflow(error * _SLACK, torch.maximum(squares, scaled))
+        return Enclosure(value, own_out * _SLACK, error)
 
     def _activation(self, activation: nn.Module, x: Enclosure) -> Enclosure:
         """Enclose ReLU, GELU (exact, or by tanh) or SiLU."""
