@@ -68,6 +68,13 @@ def test_an_extension_is_loaded_once_however_often_it_is_named(tmp_path):
     assert "own-sum" in RECIPES
 
 
+def test_another_process_finds_what_this_one_imported_from_any_directory(tmp_path, monkeypatch):
+    write(tmp_path / "own_imported.py")
+    monkeypatch.syspath_prepend(tmp_path)
+    __import__("own_imported")
+    assert str(tmp_path / "own_imported.py") in extensions.loaded()
+
+
 def test_a_module_is_an_extension_by_name_and_by_import(tmp_path, monkeypatch):
     write(tmp_path / "own_module.py")
     monkeypatch.syspath_prepend(tmp_path)

@@ -116,7 +116,8 @@ def _extension_of(module: str, file: str | None) -> Extension:
             return known
     if file is None or not Path(file).is_file():
         extension = Extension(module, module, None)
-    elif module == "__main__":
+    elif module in ("__main__", "__mp_main__"):
+        # The second is what the first is called in a process that multiprocessing starts.
         extension = Extension(Path(file).stem, file, _sha256([Path(file)]))
     else:
         source = module if "." in module else Path(file).name
@@ -176,8 +177,16 @@ def load_installed() -> None:
 
 
 def loaded() -> list[str]:
-    """Return what `load_all` needs to load the extensions of this process in another one."""
-    return [extension.source for extension in dict.fromkeys(_by_module.values())]
+    """Return what `load_all` needs to load the extensions of this process in another one.
+
+    That is the path of a file, wherever it lies, and the name of a module of a package.
+    """
+    sources = []
+    for module, extension in _by_module.items():
+        file = getattr(sys.modules.get(module), "__file__", None)
+        is_file = extension.source.endswith(".py") and file is not None
+        sources.append(str(Path(file).resolve()) if is_file else extension.source)
+    return list(dict.fromkeys(sources))
 
 
 def _load_file(path: Path, source: str) -> None:
