@@ -1,5 +1,6 @@
 """Tasks such as extensions define, for tests of formats and certificates."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -76,3 +77,13 @@ class LargerTextConfig(OwnTaskConfig):
 
     def answer(self, *operands):
         return max(operands)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GreatestCommonDivisorConfig(OwnTaskConfig):
+    """The greatest common divisor of two numbers."""
+
+    kind: ClassVar = "test-gcd"
+
+    def answer(self, *operands):
+        return str(math.gcd(*map(int, operands)))

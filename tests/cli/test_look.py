@@ -87,7 +87,7 @@ def test_every_lens_has_its_picture():
     assert list(_VIEWS) == list(LENSES)
 
 
-def test_all_lenses_go_into_a_directory_and_tell_what_had_no_use(run, trained, tmp_path):
+def test_all_lenses_go_into_a_directory_except_those_without_data(run, trained, tmp_path):
     pictures = tmp_path / "pictures"
     code, out, _ = run(
         "look", trained["plain"], "1+1", "--lens", "all", "--num-problems", "20",
@@ -95,7 +95,7 @@ def test_all_lenses_go_into_a_directory_and_tell_what_had_no_use(run, trained, t
     )  # fmt: skip
     assert code == 0
     assert "patching: no single digit of 1+1 can be changed" in out
-    assert "evolution: recorded no embeddings during training" in out
+    assert "evolution: this run recorded no embeddings during training" in out
     drawn = {path.stem for path in pictures.iterdir()}
     assert drawn == set(LENSES) - {"patching", "evolution", "convergence"}
 
@@ -135,7 +135,7 @@ MISTAKES = {
     "too long": ([f"{'9' * 100_000}+1"], "lenses accept at most 512"),
     "other length": (
         ["458+67", "--lens", "patching", "--with", "45+67"],
-        "not written alike",
+        "have different layouts",
     ),
     "unreadable other": (["12+34", "--with", "ten"], "it is not a sum of whole numbers"),
     "picture of many": (["12+34", "--out", "seen.png"], "holds the picture of one lens"),

@@ -89,7 +89,7 @@ def test_the_splits_of_a_stored_list_of_problems_never_change():
         operation: "".join(
             letters[n] for n in split_names(Problems.from_integers(rows, operation), SPLIT)
         )
-        for operation in OPERATIONS
+        for operation in STORED
     }
     assert splits == STORED
 

@@ -5,19 +5,22 @@ import pkgutil
 import re
 
 import pytest
+from extension_tasks import GreatestCommonDivisorConfig, column_task
 from written_lines import Pair
 
 import abacist.formats
 from abacist.formats.config import FORMATS
 from abacist.tasks.config import TASKS, ArithmeticConfig
 
-EXAMPLE = re.compile(r">>> format\.text\(problem\)  # (\S+).*\n(.*)\n")
+EXAMPLE = re.compile(r">>> format\.text\(problem\)  # (\S+?),?(?: .*)?\n(.*)\n")
 NAME_OF_MODULE = {"plain": "reversed", "__init__": "reversed"}
 TASK_OF_MODULE = {
     "running_sums": TASKS["add-many"],
     "residues": TASKS["add-modulo"],
     "labels": TASKS["sort"],
     "insertion_sort": TASKS["sort"],
+    "columns": column_task("test-add"),
+    "text": GreatestCommonDivisorConfig(),
 }
 
 EXAMPLES = [
@@ -45,4 +48,4 @@ def test_an_example_in_a_docstring_is_what_the_format_writes(
 
 
 def test_every_format_has_an_example() -> None:
-    assert len({module for module, _, _ in EXAMPLES}) == 13
+    assert len({module for module, _, _ in EXAMPLES}) == 15

@@ -68,7 +68,7 @@ def test_the_examination_of_a_record_has_its_own_samples(tmp_path, quick_setting
     assert (sample["suite"], sample["name"], sample["n"]) == ("sample", "4 + 2 digits", 20)
     assert outcome.certificate is None
     assert (outcome.steps, outcome.batch_size, outcome.threads) == (24, 8, 1)
-    assert [point["step"] for point in outcome.curve] == [10, 20, 24]
+    assert [point["step"] for point in outcome.curve] == [0, 10, 20, 24]
     path = tmp_path / "outcome.json"
     path.write_text(json.dumps(outcome.to_json()))
     assert outcomes_of_seeds.read(path) == outcome

@@ -327,7 +327,8 @@ def test_an_incomplete_line_of_the_metrics_is_skipped_with_a_warning(untrained):
         ({"format_version": 1}, "has format version 1 and this abacist reads version 2 only"),
         ({"format_version": 3}, "has format version 3 and this abacist reads version 2 only"),
         ({"threads": 10**6}, "threads must be a whole number from 1 to 1,024, got 1000000"),
-        ({"seed": 10**30}, "seed must be a whole number from 0 to"),
+        ({"seed": 2**63}, "seed must be a whole number from 0 to"),
+        ({"seed": 10**30}, "holds an integer of 31 digits"),
         ({"seed": True}, "seed must be a whole number from 0 to"),
     ],
 )

@@ -404,9 +404,11 @@ def check_writes(format: FormatConfig, task: TaskConfig) -> None:
     obstacle = format.obstacle(task)
     if obstacle is None:
         return
-    first, *others = [name for name, other in FORMATS.items() if other.obstacle(task) is None]
-    also = f" (or {', '.join(others)})" if others else ""
+    able = [name for name, other in FORMATS.items() if other.obstacle(task) is None]
+    also = f" (or {', '.join(able[1:])})" if able[1:] else ""
+    advice = (
+        f"Try --format {able[0]}{also}." if able else "No format can; an extension may add one."
+    )
     raise ConfigurationError(
-        f"the {format.kind} format cannot write this {task.kind} task: {obstacle}. "
-        f"Try --format {first}{also}."
+        f"the {format.kind} format cannot write this {task.kind} task: {obstacle}. {advice}"
     )

@@ -1,6 +1,6 @@
 """Operands, `=` and answer as a person would type them: the notation of tasks that extensions define.
 
->>> format.text(problem)  # gcd of 12 and 18
+>>> format.text(problem)  # 12,18, whose answer is their greatest common divisor
 '<start>12,18=6<end>'
 
 A digit of an operand has the place of its significance. A character of the answer has its position in
