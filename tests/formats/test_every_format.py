@@ -32,6 +32,7 @@ from abacist.formats.config import (
     TextFormatConfig,
     WorkedFormatConfig,
 )
+from abacist.formats.continuation import Continuation, RepeatedAnnotation, continue_lines
 from abacist.tasks.config import (
     TASKS,
     ArithmeticConfig,
@@ -325,6 +326,57 @@ def with_nonsense(pair: Pair, num_problems: int) -> tuple[Tensor, Tensor]:
     is_prompt = torch.arange(width) < lengths.unsqueeze(1)
     padded = torch.nn.functional.pad(prompts.ids, (0, width - prompts.ids.shape[1]))
     return torch.where(is_prompt, padded.long(), ids), lengths
+
+
+def assert_continued_as_annotated(
+    pair: Pair, ids_BT: Tensor, prompt: AnnotatedTokens, start: Continuation | None = None
+) -> None:
+    """Appending the tokens of lines one by one gives their coordinates in the whole lines."""
+    whole, lengths = pair.format.annotate(ids_BT), prompt.lengths
+    num_new = int((ids_BT.shape[1] - lengths).min())
+    continuation = start or continue_lines(pair.format, prompt, num_new)
+    rows = torch.arange(len(ids_BT))
+    largest: dict[str, Tensor] = {}
+    for number in range(num_new):
+        coordinates = continuation.append(ids_BT[rows, lengths + number].long().numpy())
+        for name in ("place", "row", "step"):
+            appended, annotated = getattr(coordinates, name), getattr(whole, name)
+            assert (appended is None) == (annotated is None), name
+            if appended is None:
+                continue
+            expected = annotated[rows, lengths + number]
+            assert appended.tolist() == expected.tolist(), f"{name} of new token {number}"
+            # What a windowed model relies on when it forgets tokens.
+            if name in continuation.falls:
+                earlier = largest.get(name, expected)
+                has_value = expected >= 0
+                assert (expected >= earlier - continuation.falls[name])[has_value].all(), name
+                largest[name] = torch.maximum(earlier, expected)
+
+
+@for_each(DECODERS)
+def test_coordinates_of_appended_tokens_are_those_of_the_whole_line(pair: Pair) -> None:
+    problems = pair.draw(3)
+    prompt = pair.format.prompt(problems)
+    ids = pair.write(problems).ids
+    for length in prompt.lengths.unique().tolist():
+        lines = (prompt.lengths == length).nonzero().squeeze(1)
+        assert_continued_as_annotated(pair, ids[lines], prompt[lines][:, :length])
+
+
+@for_each(DECODERS)
+def test_coordinates_of_appended_nonsense_are_those_of_the_whole_line(pair: Pair) -> None:
+    num_problems = 1_000 if pair in NAMED_PAIRS else 50
+    ids, _ = with_nonsense(pair, num_problems)
+    assert_continued_as_annotated(pair, ids, pair.format.prompt(pair.draw(num_problems)))
+
+
+@for_each(DECODERS[::40])
+def test_a_format_without_a_continuation_annotates_the_line_again(pair: Pair) -> None:
+    ids, _ = with_nonsense(pair, 5)
+    prompt = pair.format.prompt(pair.draw(5))
+    again = RepeatedAnnotation(pair.format.annotate, prompt, ids.shape[1])
+    assert_continued_as_annotated(pair, ids, prompt, again)
 
 
 @for_each(DECODERS)

@@ -18,6 +18,7 @@ from abacist.errors import ProblemError
 from abacist.formats.annotated import ANCHOR, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.calculation import number_text
 from abacist.formats.config import CarryTraceFormatConfig, Layout
+from abacist.formats.continuation import Continuation, PlannedContinuation
 from abacist.formats.pieces import once_per_pattern, without_targets
 from abacist.tasks import digits
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
@@ -83,6 +84,10 @@ class CarryTraceFormat:
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
         """Return place, field and target of every token; only the field of spaces depends on the ids."""
         return once_per_pattern(ids_BT, self._annotate)
+
+    def continuation(self, prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
+        """Return the coordinates of new tokens, which follow from the prompt alone."""
+        return PlannedContinuation(self.annotate, prompt, max_new_tokens, {"place": 0})
 
     def read(self, ids_BT: Tensor) -> list[str | None]:
         """Return the answers of whole lines in the usual notation; None for a malformed line.

@@ -12,7 +12,12 @@ from abacist.vocabulary import Vocabulary
 
 
 class Format(Protocol):
-    """Turns problems into annotated tokens and reads answers back."""
+    """Turns problems into annotated tokens and reads answers back.
+
+    A format may also have a method `continuation(prompt, max_new_tokens)`, which returns a
+    `Continuation`: the coordinates of generated tokens, each in constant time. The lines of other
+    formats are annotated again for every generated token.
+    """
 
     vocabulary: Vocabulary
 

@@ -44,11 +44,13 @@ the lists; the coordinates only keep the position in them, as a finger would. Th
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import InsertionSortFormatConfig, LabelsFormatConfig, Layout
+from abacist.formats.continuation import Continuation, Integers, TokenCoordinates
 from abacist.formats.labels import LabelsFormat
 from abacist.formats.pieces import Piece
 from abacist.formats.roles import Role, decode
@@ -106,6 +108,10 @@ class InsertionSortFormat(LabelsFormat):
         field.masked_fill_(padding, int(Field.PADDING))
         target = after_equals & ~padding
         return AnnotatedTokens(ids, place.int(), field, target, row.int(), step.int())
+
+    def continuation(self, prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
+        """Return the coordinates of new tokens."""
+        return _PointersContinuation(self, prompt, max_new_tokens)
 
     def read(self, ids_BT: Tensor) -> list[str | None]:
         """Return the answers of whole lines as labels; None for a malformed line.
@@ -326,4 +332,69 @@ class _Insertions:
             tops_BE=tops_BE,
             places_BE=places_BE,
             widths_BE=(begins_E + 2 * places_BE + 1) * present_BE,
+        )
+
+
+class _PointersContinuation(Continuation):
+    """Keeps the place in the lists, as `InsertionSortFormat._pointers` finds it from whole lines."""
+
+    def __init__(
+        self, format: InsertionSortFormat, prompt: AnnotatedTokens, max_new_tokens: int
+    ) -> None:
+        assert prompt.row is not None
+        self.falls = {"step": 0}
+        self._format, batch = format, len(prompt.ids)
+        self._lines = np.arange(batch)
+        lengths = torch.zeros(batch, MOST_LABELS + 2, dtype=torch.int32)
+        is_operand = prompt.field >= Field.OPERAND
+        number = torch.where(is_operand, prompt.row // 2, 0).long()
+        lengths.scatter_reduce_(1, number, torch.where(is_operand, prompt.place, 0), "amax")
+        self._lengths: Integers = lengths.long().numpy()
+        # The labels of all lists, one after the other.
+        self._listed = np.zeros((batch, max_new_tokens + 1), np.int64)
+        (
+            self._steps,
+            self._labels,
+            self._insertions,
+            self._sames,
+            self._begin,
+            self._begin_before,
+            self._insertions_before,
+            self._sames_before,
+        ) = np.zeros((8, batch), np.int64)
+        self._new = np.ones(batch, np.int64)
+
+    def append(self, ids_B: Integers) -> TokenCoordinates:
+        """Return the coordinates of the next token of every line."""
+        format = self._format
+        is_label, is_comma = ids_B >= format.first_label, ids_B == format.comma_id
+        is_digit, is_smaller = ids_B < len(DIGITS), ids_B == format.smaller_id
+        is_same, is_larger = ids_B == format.same_id, ids_B == format.larger_id
+        self._listed[self._lines, self._labels] = ids_B - format.first_label + 1
+        self._steps = self._steps + 1
+        self._labels = self._labels + is_label
+        self._insertions = self._insertions + is_larger
+        self._sames = self._sames + is_same
+        self._new = self._new + is_comma
+        self._begin_before = np.where(is_comma, self._begin, self._begin_before)
+        self._begin = np.where(is_comma, self._labels, self._begin)
+        self._insertions_before = np.where(is_comma, self._insertions, self._insertions_before)
+        self._sames_before = np.where(is_label | is_comma, self._sames, self._sames_before)
+
+        in_list, is_in = self._labels - self._begin, self._insertions > self._insertions_before
+        next_old = self._begin_before + in_list - (is_in & is_label)
+        is_old = next_old < self._begin
+        old = np.where(is_old, self._listed[self._lines, np.where(is_old, next_old, 0)], 0)
+        new_length = self._lengths[self._lines, np.minimum(self._new, self._lengths.shape[1] - 1)]
+        top = np.maximum(self._lengths[self._lines, old], new_length)
+        points_to_new = is_digit | is_larger | (is_label & ~is_old)
+        number = np.where(points_to_new, self._new, old)
+        to_label = is_smaller | is_larger | (is_label & (is_in | ~is_old))
+        lower = self._sames - self._sames_before
+        place = np.where(to_label, ANCHOR, np.maximum(top - lower, ANCHOR))
+        row = 2 * number + (is_label & (in_list >= self._new))
+        points = is_label | is_comma | is_digit | is_smaller | is_same | is_larger
+        nowhere = ~points | (number == 0)
+        return TokenCoordinates(
+            np.where(nowhere, NO_PLACE, place), np.where(nowhere, NO_PLACE, row), self._steps
         )

@@ -15,6 +15,7 @@ from torch import Tensor
 from abacist.errors import ProblemError
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import LabelsFormatConfig, Layout
+from abacist.formats.continuation import Continuation, PlannedContinuation
 from abacist.formats.pieces import Piece, constant, once_per_pattern, places_from_the_right
 from abacist.formats.piecewise import PiecewiseFormat
 from abacist.tasks.config import LABELS, SortingConfig, TaskConfig
@@ -49,6 +50,10 @@ class LabelsFormat(PiecewiseFormat):
         The annotation of a token after `=` depends on the prompt and on the tokens before it.
         """
         return once_per_pattern(ids_BT, self._annotate, alike_from=self.first_label)
+
+    def continuation(self, prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
+        """Return the coordinates of new tokens, which follow from the prompt alone."""
+        return PlannedContinuation(self.annotate, prompt, max_new_tokens, {"row": 0, "place": 0})
 
     def read(self, ids_BT: Tensor) -> list[str | None]:
         """Return the answers of whole lines as labels; None for a malformed line.

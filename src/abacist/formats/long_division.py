@@ -25,12 +25,14 @@ digit of the dividend stands where it is brought down: the leading digits in the
 the k-th digit after them in column 1 of step k + 1.
 """
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, AnnotatedTokens, Field
 from abacist.formats.calculation import CalculationFormat, asks, is_digit, number_text
 from abacist.formats.config import Layout, LongDivisionFormatConfig
+from abacist.formats.continuation import Continuation, Integers, RowsByDivisor, TokenCoordinates
 from abacist.formats.division_steps import DivisionSteps, count_steps, write_by_divisor_length
 from abacist.formats.pieces import Piece, select
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
@@ -91,6 +93,10 @@ class LongDivisionFormat(CalculationFormat):
         The annotation of a token after `=` depends on the prompt and on the tokens before it.
         """
         return self._annotate(ids_BT)
+
+    def continuation(self, prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
+        """Return the coordinates of new tokens."""
+        return _RowsContinuation(prompt, self.below_id)
 
     def _annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
         # Lines whose operands have the same lengths have their rows in the same columns of the batch,
@@ -214,3 +220,28 @@ class LongDivisionFormat(CalculationFormat):
         if len(tokens) != divisor_length or not all(map(is_digit, tokens)):
             return None
         return number_text(tokens)
+
+
+class _RowsContinuation(RowsByDivisor):
+    """Counts the tokens of a row, the rows, and the steps, each of which ends in a row below 0."""
+
+    extra = _EXTRA
+
+    def __init__(self, prompt: AnnotatedTokens, below_id: int) -> None:
+        super().__init__(prompt)
+        self.falls = {"row": 0, "step": 0}
+        self._below_id = below_id
+        self._step, self._is_below = np.ones_like(self.row), np.zeros_like(self.row)
+
+    def append(self, ids_B: Integers) -> TokenCoordinates:
+        """Return the coordinates of the next token of every line."""
+        self.advance()
+        # The sign of a row ends a step for the rows after it.
+        begins_row = self.within == 0
+        self._step = self._step + (begins_row & (self._is_below > 0))
+        is_sign = self.within == self.divisor_length + 1
+        self._is_below = np.where(is_sign, ids_B == self._below_id, self._is_below)
+        is_digit = self.within <= self.divisor_length
+        return TokenCoordinates(
+            np.where(is_digit, self.within + 1, EVERYWHERE), self.row, self._step
+        )

@@ -37,6 +37,7 @@ from torch import Tensor
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.calculation import CalculationFormat, is_digit
 from abacist.formats.config import Layout, LongMultiplicationFormatConfig
+from abacist.formats.continuation import Continuation, PlannedContinuation
 from abacist.formats.multiplication_cells import (
     CELL,
     PRODUCT_TOKENS,
@@ -92,6 +93,11 @@ class LongMultiplicationFormat(CalculationFormat):
             return Role(part, column=(place + 1) // 2, row=row // 2)
 
         return decode(self.annotate(ids_T.unsqueeze(0)), role)
+
+    def continuation(self, prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
+        """Return the coordinates of new tokens, which follow from the prompt alone."""
+        # The digit of a cell stands half a row below the carry and the product that follow it.
+        return PlannedContinuation(self.annotate, prompt, max_new_tokens, {"row": 1})
 
     def target_lengths(self, problems: Problems) -> Tensor:
         """Return the number of tokens after `=`, int64 (B,)."""

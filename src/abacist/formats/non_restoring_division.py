@@ -44,12 +44,14 @@ places and steps:
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, AnnotatedTokens, Field
 from abacist.formats.calculation import CalculationFormat, Parts, number_text
 from abacist.formats.config import Layout, NonRestoringDivisionFormatConfig
+from abacist.formats.continuation import Continuation, Integers, RowsByDivisor, TokenCoordinates
 from abacist.formats.division_steps import DivisionSteps, count_steps, write_by_divisor_length
 from abacist.formats.pieces import Piece, select
 from abacist.formats.roles import Role
@@ -106,6 +108,10 @@ class NonRestoringDivisionFormat(CalculationFormat):
         The annotation of a token after `=` depends on the prompt and on the tokens before it.
         """
         return self._annotate(ids_BT.int())
+
+    def continuation(self, prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
+        """Return the coordinates of new tokens."""
+        return _RowsContinuation(prompt, range(self.first_marked, self.first_done))
 
     def roles(self, ids_T: Tensor) -> list[Role]:
         """Return the role of each token of one whole line.
@@ -268,3 +274,36 @@ class NonRestoringDivisionFormat(CalculationFormat):
         if tokens != [self.first_done, self.colon_id]:
             return None
         return number_text(remainder if operation == "%" else quotient[num_steps - 1 :: -1])
+
+
+class _RowsContinuation(RowsByDivisor):
+    """Counts the tokens of a row, the rows, and the steps, each of which ends in a marked digit."""
+
+    extra = _EXTRA
+
+    def __init__(self, prompt: AnnotatedTokens, marked: range) -> None:
+        super().__init__(prompt)
+        self.falls = {"row": 0}
+        self._marked = marked
+        self._num_steps = np.maximum(self.dividend_length - self.divisor_length + 1, 1)
+        self._steps_before = np.zeros_like(self.row)
+        self._begins_step = np.ones(len(self.row), dtype=bool)
+
+    def append(self, ids_B: Integers) -> TokenCoordinates:
+        """Return the coordinates of the next token of every line."""
+        self.advance()
+        is_action, is_colon = self.within == 0, self.within == 1
+        begins_step = self._begins_step & (self._steps_before < self._num_steps)
+        columns_left = np.maximum(self._num_steps - self._steps_before - 1, 0)
+        column = self.within - 1
+        coordinates = TokenCoordinates(
+            np.where(is_action, EVERYWHERE, 2 * column + 1 - (is_colon & begins_step)),
+            2 * self.row - is_action,
+            np.where(is_action, EVERYWHERE, 2 * (column + columns_left) + is_colon),
+        )
+        # A mark on a row's last digit ends a step, for the tokens that follow.
+        is_last = self.within == self.width - 1
+        is_marked = (ids_B >= self._marked.start) & (ids_B < self._marked.stop)
+        self._begins_step = np.where(is_last, is_marked, self._begins_step)
+        self._steps_before = self._steps_before + (is_last & is_marked)
+        return coordinates

@@ -25,6 +25,7 @@ from torch import Tensor
 from abacist.formats.annotated import EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.calculation import CalculationFormat, is_digit, number_text
 from abacist.formats.config import Layout, PartialProductsFormatConfig
+from abacist.formats.continuation import Continuation, PlannedContinuation
 from abacist.formats.multiplication_cells import rows_of_products
 from abacist.formats.pieces import Piece, select
 from abacist.tasks.config import TaskConfig
@@ -40,6 +41,10 @@ class PartialProductsFormat(CalculationFormat):
         self.config = config
         super().__init__(task, config.start_token, ("*", "=", ","))
         self.comma_id = self.vocabulary.id(",")
+
+    def continuation(self, prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
+        """Return the coordinates of new tokens, which follow from the prompt alone."""
+        return PlannedContinuation(self.annotate, prompt, max_new_tokens, {"row": 0})
 
     def target_lengths(self, problems: Problems) -> Tensor:
         """Return the number of tokens after `=`, int64 (B,)."""

@@ -20,6 +20,11 @@ from torch import Tensor
 from abacist.errors import ConfigurationError, ProblemError
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import Layout, PlainFormatConfig
+from abacist.formats.continuation import (
+    Continuation,
+    PlannedContinuation,
+    SignFirstContinuation,
+)
 from abacist.formats.pieces import (
     Piece,
     constant,
@@ -127,6 +132,14 @@ class PlainFormat:
         the first end token are padding.
         """
         return once_per_pattern(ids_BT, self._annotate)
+
+    def continuation(self, prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
+        """Return the coordinates of new tokens, which only a leading sign can change."""
+        config = self.config
+        falls = {"row": 0, "place": 0} if config.answer_order == "reversed" else {"row": 0}
+        if self.sign_id is not None and config.negative == "sign-first":
+            return SignFirstContinuation(self.annotate, prompt, max_new_tokens, falls, self.sign_id)
+        return PlannedContinuation(self.annotate, prompt, max_new_tokens, falls)
 
     def read(self, ids_BT: Tensor) -> list[str | None]:
         """Return the answers of whole lines in the usual notation; None for a malformed line.

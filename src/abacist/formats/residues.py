@@ -11,6 +11,7 @@ from torch import Tensor
 
 from abacist.formats.annotated import ANCHOR, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import Layout, ResiduesFormatConfig
+from abacist.formats.continuation import Continuation, PlannedContinuation
 from abacist.formats.pieces import without_targets
 from abacist.tasks.config import ModularAdditionConfig, TaskConfig
 from abacist.tasks.modular_addition import residues_of
@@ -58,6 +59,10 @@ class ResiduesFormat:
             for row in (_PLACE, list(map(int, _FIELD)), (False,) * 4 + (True,))
         )
         return AnnotatedTokens(ids, place.int(), field.to(torch.uint8), target)
+
+    def continuation(self, prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
+        """Return the coordinates of new tokens, which follow from the prompt alone."""
+        return PlannedContinuation(self.annotate, prompt, max_new_tokens, {"place": 0})
 
     def read(self, ids_BT: Tensor) -> list[str | None]:
         """Return the answers of whole lines; None for a line that does not end in a residue."""

@@ -26,12 +26,14 @@ Coordinates: the numbers stand under each other as on paper, so that a row adds 
 adds the next operand, so that a token that sees a row also sees whether that row is the last.
 """
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from abacist.formats.annotated import EVERYWHERE, AnnotatedTokens, Field
+from abacist.formats.annotated import ANCHOR, EVERYWHERE, AnnotatedTokens, Field
 from abacist.formats.calculation import CalculationFormat, is_digit
 from abacist.formats.config import Layout, RunningSumsFormatConfig
+from abacist.formats.continuation import Continuation, Integers, TokenCoordinates
 from abacist.formats.pieces import Piece, constant, join
 from abacist.formats.roles import Role, decode
 from abacist.tasks import digits
@@ -70,6 +72,10 @@ class RunningSumsFormat(CalculationFormat):
             return Role(symbol, row=addition.get(symbol, 0))
 
         return decode(self.annotate(ids_T.unsqueeze(0)), role)
+
+    def continuation(self, prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
+        """Return the coordinates of new tokens."""
+        return _SumsContinuation(self.separator_id, len(prompt.ids))
 
     def target_lengths(self, problems: Problems) -> Tensor:
         """Return the largest possible number of tokens after `=`, int64 (B,)."""
@@ -129,6 +135,22 @@ class RunningSumsFormat(CalculationFormat):
         if len(rows) != len(lengths) - 1 or not all(map(_is_number, rows)):
             return None
         return rows[0]
+
+
+class _SumsContinuation(Continuation):
+    """Counts the sums and, in each of them, the columns."""
+
+    def __init__(self, separator_id: int, batch: int) -> None:
+        self.falls = {"row": 0}
+        self._separator_id = separator_id
+        self._place, self._sum_number = np.zeros(batch, np.int64), np.ones(batch, np.int64)
+
+    def append(self, ids_B: Integers) -> TokenCoordinates:
+        """Return the coordinates of the next token of every line."""
+        is_separator = ids_B == self._separator_id
+        self._place = np.where(is_separator, ANCHOR, self._place + 1)
+        self._sum_number = self._sum_number + is_separator
+        return TokenCoordinates(self._place, 2 * self._sum_number + 1)
 
 
 def _is_number(text: str) -> bool:

@@ -40,12 +40,22 @@ that the next token follows from.
   step.
 """
 
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, AnnotatedTokens, Field
 from abacist.formats.calculation import CalculationFormat, asks, is_digit, number_text
 from abacist.formats.config import Layout, WorkedFormatConfig
+from abacist.formats.continuation import (
+    Continuation,
+    Integers,
+    PlannedContinuation,
+    TokenCoordinates,
+)
 from abacist.formats.division_steps import DivisionSteps, count_steps, write_by_divisor_length
 from abacist.formats.multiplication_cells import (
     CELL,
@@ -83,6 +93,17 @@ class WorkedFormat(CalculationFormat):
         self._first_product = self.vocabulary.id(PRODUCT_TOKENS[0])
         # Counts, carries and products come last in the vocabulary, and all are annotated alike.
         self.alike_from = self._first_small
+
+    def continuation(self, prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
+        """Return the coordinates of new tokens."""
+        symbols = (self._minus, self._first_small)
+        begin_number = (self._point, self._colon, self._semicolon)
+        is_operator = prompt.field == Field.OPERATOR
+        operator = prompt.ids.masked_fill(~is_operator, 0).amax(dim=1).numpy()
+        divides = np.isin(operator, [self.token_of.get(name, -1) for name in ("//", "%")])
+        return _WorkContinuation(
+            self.annotate, prompt, max_new_tokens, divides, symbols, begin_number
+        )
 
     def target_lengths(self, problems: Problems) -> Tensor:
         """Return the largest possible number of tokens after `=`, int64 (B,)."""
@@ -282,6 +303,56 @@ class WorkedFormat(CalculationFormat):
         if tokens[:1] != [self._semicolon] or len(remainder) != divisor_length:
             return None
         return number_text(remainder) if all(map(is_digit, remainder)) else None
+
+
+class _WorkContinuation(PlannedContinuation):
+    """Counts rows, steps and columns of divisions; all other work follows from the prompt."""
+
+    def __init__(
+        self,
+        annotate: Callable[[Tensor], AnnotatedTokens],
+        prompt: AnnotatedTokens,
+        max_new_tokens: int,
+        divides: npt.NDArray[np.bool_],
+        symbols: tuple[int, int],
+        begin_number: tuple[int, ...],
+    ) -> None:
+        """Begin after `=`.
+
+        Args:
+            annotate: annotates whole lines.
+            prompt: the prompts.
+            max_new_tokens: largest number of new tokens.
+            divides: which lines are divisions, (B,).
+            symbols: the ids of the minus and of the first count; all counts come last.
+            begin_number: the ids of the symbols after which a number begins.
+        """
+        super().__init__(annotate, prompt, max_new_tokens, {"row": 0, "step": 0})
+        self._divides, self._begin_number = divides, begin_number
+        self._minus, self._first_small = symbols
+        batch = len(prompt.ids)
+        self._column, self._after_minus = np.zeros(batch, np.int64), np.zeros(batch, bool)
+        self._row, self._step = np.ones(batch, np.int64), np.ones(batch, np.int64)
+
+    def append(self, ids_B: Integers) -> TokenCoordinates:
+        """Return the coordinates of the next token of every line."""
+        planned = super().append(ids_B)
+        if not self._divides.any():
+            return planned
+        is_minus, is_count = ids_B == self._minus, ids_B >= self._first_small
+        begins_number = np.isin(ids_B, self._begin_number)
+        self._column = np.where(begins_number, ANCHOR, self._column + 1)
+        place = np.where(is_minus | is_count | self._after_minus, EVERYWHERE, self._column)
+        self._row = self._row + (is_minus | is_count)
+        self._step = self._step + is_minus
+        self._after_minus = is_minus
+        assert planned.row is not None
+        assert planned.step is not None
+        return TokenCoordinates(
+            np.where(self._divides, place, planned.place),
+            np.where(self._divides, self._row, planned.row),
+            np.where(self._divides, self._step, planned.step),
+        )
 
 
 def _is_unpadded(tokens: list[int]) -> bool:

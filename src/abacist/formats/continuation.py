@@ -1,0 +1,194 @@
+"""Coordinates of tokens while they are generated, one token of every line after the other.
+
+`annotate` needs the whole line, so calling it for every new token would take time proportional to the
+square of the line's length. A continuation carries a small state from token to token instead, such as
+the current row and place, so each token takes the same time. The coordinates are those of `annotate`.
+
+>>> continuation = continue_lines(format, format.prompt(problems), max_new_tokens=5)
+>>> continuation.append(ids_B).place  # the places of the first generated token of every line
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from abacist.formats.annotated import NO_PLACE, AnnotatedTokens, Field
+
+if TYPE_CHECKING:
+    from abacist.formats.format import Format
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TokenCoordinates:
+    """Coordinates of one new token of every line, int64 (B,) each."""
+
+    place: Integers
+    row: Integers | None = None
+    step: Integers | None = None
+
+
+class Continuation(ABC):
+    """Annotates lines that begin with prompts, one token of every line at a time."""
+
+    falls: Mapping[str, int] = MappingProxyType({})
+    """The coordinates that never fall by more than a certain number below an earlier generated token's.
+
+    Negative values do not count. A windowed model forgets the tokens that such a coordinate has passed.
+    """
+
+    @abstractmethod
+    def append(self, ids_B: Integers) -> TokenCoordinates:
+        """Return the coordinates of the next token of every line, whose ids are `ids_B`."""
+
+
+def continue_lines(format: "Format", prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
+    """Return the continuation that a format offers, or one that annotates the whole lines again.
+
+    Args:
+        format: a format.
+        prompt: lines of `format.prompt`, on the CPU.
+        max_new_tokens: largest number of calls of `append`.
+    """
+    offered: Callable[[AnnotatedTokens, int], Continuation] | None = getattr(
+        format, "continuation", None
+    )
+    if offered is not None:
+        return offered(prompt, max_new_tokens)
+    return RepeatedAnnotation(format.annotate, prompt, max_new_tokens)
+
+
+class RepeatedAnnotation(Continuation):
+    """Annotates the whole line again for every token, which any format can do."""
+
+    def __init__(
+        self,
+        annotate: Callable[[Tensor], AnnotatedTokens],
+        prompt: AnnotatedTokens,
+        max_new_tokens: int,
+    ) -> None:
+        self._annotate, self._count = annotate, 0
+        self._ids = torch.nn.functional.pad(prompt.ids, (0, max_new_tokens))
+        self._lines, self._lengths = torch.arange(len(prompt.ids)), prompt.lengths
+
+    def append(self, ids_B: Integers) -> TokenCoordinates:
+        """Return the coordinates of the next token of every line."""
+        index_B = self._lengths + self._count
+        self._ids[self._lines, index_B] = torch.from_numpy(ids_B).to(self._ids.dtype)
+        self._count += 1
+        width = int(index_B.max()) + 1 if len(index_B) else 0
+        annotated = self._annotate(self._ids[:, :width])
+
+        def last(values_BT: Tensor | None) -> Integers | None:
+            return None if values_BT is None else _array(values_BT[self._lines, index_B])
+
+        place = last(annotated.place)
+        assert place is not None
+        return TokenCoordinates(place, last(annotated.row), last(annotated.step))
+
+
+class PlannedContinuation(Continuation):
+    """The coordinates of all new tokens, where they follow from the prompt and not from the tokens."""
+
+    def __init__(
+        self,
+        annotate: Callable[[Tensor], AnnotatedTokens],
+        prompt: AnnotatedTokens,
+        max_new_tokens: int,
+        falls: Mapping[str, int],
+    ) -> None:
+        """Annotate the prompts, followed by as many zeros as there can be new tokens."""
+        self.falls, self.count = falls, 0
+        batch, width = prompt.ids.shape
+        lengths_B1 = prompt.lengths.unsqueeze(1)
+        is_prompt = torch.arange(width) < lengths_B1
+        ids = torch.where(is_prompt, prompt.ids, 0)
+        planned = annotate(torch.nn.functional.pad(ids, (0, max_new_tokens)))
+        new_BS = lengths_B1 + torch.arange(max_new_tokens)
+
+        def plan(values_BT: Tensor | None) -> Integers | None:
+            return None if values_BT is None else _array(values_BT.gather(1, new_BS).t())
+
+        places_SB = plan(planned.place)
+        assert places_SB is not None
+        self.places_SB, self.rows_SB, self.steps_SB = (
+            places_SB,
+            plan(planned.row),
+            plan(planned.step),
+        )
+        self.lines = np.arange(batch)
+
+    def append(self, ids_B: Integers) -> TokenCoordinates:
+        """Return the coordinates of the next token of every line."""
+        number, self.count = self.count, self.count + 1
+        return TokenCoordinates(
+            self.places_SB[number],
+            None if self.rows_SB is None else self.rows_SB[number],
+            None if self.steps_SB is None else self.steps_SB[number],
+        )
+
+
+class SignFirstContinuation(PlannedContinuation):
+    """Answers that may begin with a sign, which has no place and moves all later digits."""
+
+    def __init__(
+        self,
+        annotate: Callable[[Tensor], AnnotatedTokens],
+        prompt: AnnotatedTokens,
+        max_new_tokens: int,
+        falls: Mapping[str, int],
+        sign_id: int,
+    ) -> None:
+        super().__init__(annotate, prompt, max_new_tokens, falls)
+        self._sign_id, self._is_negative = sign_id, np.zeros(len(prompt.ids), dtype=np.int64)
+
+    def append(self, ids_B: Integers) -> TokenCoordinates:
+        """Return the coordinates of the next token of every line."""
+        number = self.count
+        planned = super().append(ids_B)
+        if number == 0:
+            self._is_negative = (ids_B == self._sign_id).astype(np.int64)
+            place = np.where(self._is_negative, NO_PLACE, planned.place)
+        else:
+            place = self.places_SB[number - self._is_negative, self.lines]
+        return TokenCoordinates(place, planned.row)
+
+
+class RowsByDivisor(Continuation):
+    """Base class of divisions whose rows are wider than the divisor by a fixed number of tokens."""
+
+    extra: ClassVar[int]
+    """Number of tokens by which a row is wider than the divisor."""
+
+    def __init__(self, prompt: AnnotatedTokens) -> None:
+        self.dividend_length, self.divisor_length = (
+            num_tokens(prompt, Field.OPERAND + number) for number in range(2)
+        )
+        self.width = self.divisor_length + self.extra
+        self.within = np.full_like(self.width, -1)
+        self.row = np.ones_like(self.width)
+
+    def advance(self) -> None:
+        """Move on to the next token: update `within`, its index in its row, and `row`, from 1 on."""
+        self.within = self.within + 1
+        ends_row = self.within == self.width
+        self.row = self.row + ends_row
+        self.within = np.where(ends_row, 0, self.within)
+
+
+def num_tokens(prompt: AnnotatedTokens, field: int) -> Integers:
+    """Return the number of tokens of a field in each line, int64 (B,)."""
+    return _array((prompt.field == field).sum(dim=1))
+
+
+def _array(values: Tensor) -> Integers:
+    array: Integers = values.long().contiguous().numpy()
+    return array
