@@ -149,9 +149,14 @@ class PlainFormat:
         """
         lines = self.annotate(ids_BT)
         widths = self._answer_widths(lines).tolist()
+        # The targets of a line follow each other.
+        counts = lines.target.sum(dim=1)
+        first = lines.target.byte().argmax(dim=1) if lines.target.numel() else counts
         return [
-            self._read(ids[is_answer].tolist(), width)
-            for ids, is_answer, width in zip(lines.ids, lines.target, widths, strict=True)
+            self._read(ids[begin:end], width)
+            for ids, begin, end, width in zip(
+                lines.ids.tolist(), first.tolist(), (first + counts).tolist(), widths, strict=True
+            )
         ]
 
     def roles(self, ids_T: Tensor) -> list[Role]:
@@ -372,7 +377,7 @@ class PlainFormat:
             negative = tokens[sign_index] == self.sign_id
             if negative:
                 tokens.pop(sign_index)
-        if not tokens or any(token >= 10 for token in tokens):
+        if not tokens or max(tokens) >= len(DIGITS):
             return None
         if config.answer_order == "reversed":
             tokens.reverse()

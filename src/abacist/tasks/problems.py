@@ -39,11 +39,13 @@ class Numbers:
 
     def texts(self) -> list[str]:
         """Return each number in the usual notation, most significant digit first."""
-        rows = self.digits_BW.cpu().numpy()
-        lengths = self.lengths_B.tolist()
+        # One text for all numbers: converting each alone takes several times as long.
+        rows = self.digits_BW.flip(1).cpu().numpy()
+        whole = rows.tobytes().translate(_TO_CHARACTER).decode()
+        width = self.digits_BW.shape[1]
         texts = [
-            row[:length].tobytes()[::-1].translate(_TO_CHARACTER).decode()
-            for row, length in zip(rows, lengths, strict=True)
+            whole[(line + 1) * width - length : (line + 1) * width]
+            for line, length in enumerate(self.lengths_B.tolist())
         ]
         if self.negative_B is None:
             return texts
