@@ -26,6 +26,7 @@ from abacist.data.config import SplitConfig
 from abacist.data.stream import TrainingStream
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.config import FORMATS
+from abacist.formats.continuation import continue_lines
 from abacist.formats.format import Format
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.models.decoding import generate
@@ -291,11 +292,10 @@ def generation() -> dict[str, object]:
     begin = time.perf_counter()
     generate(
         model,
-        prompt.ids,
-        prompt.lengths,
+        prompt,
+        continue_lines(format, prompt, 101),
         101,
         None,
-        lambda ids: coordinates_of(format.annotate(ids)),
     )
     cached = time.perf_counter() - begin
     begin = time.perf_counter()

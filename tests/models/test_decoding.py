@@ -4,6 +4,7 @@ from small_models import FORMAT, SCHEME_NAMES, place_window, random_model, rando
 from torch import Tensor
 
 from abacist.errors import ProblemError
+from abacist.formats.continuation import continue_lines
 from abacist.models.config import POSITIONS, PositionScheme
 from abacist.models.coordinates import Coordinates
 from abacist.models.decoding import Generated, generate
@@ -27,9 +28,8 @@ def annotated(ids: Tensor) -> Coordinates:
 
 def cached(model: Transformer, problems: Problems, max_new_tokens: int) -> Generated:
     prompt = FORMAT.prompt(problems)
-    return generate(
-        model, prompt.ids, prompt.lengths, max_new_tokens, FORMAT.end_id, coordinates_of=annotated
-    )
+    continuation = continue_lines(FORMAT, prompt, max_new_tokens)
+    return generate(model, prompt, continuation, max_new_tokens, FORMAT.end_id)
 
 
 @torch.no_grad()
@@ -158,7 +158,7 @@ def test_generated_lines_begin_with_the_prompt(half_trained: Transformer) -> Non
 def test_generation_does_not_change_the_prompt_passed_to_it(half_trained: Transformer) -> None:
     prompt = FORMAT.prompt(random_problems(UNEQUAL))
     before = prompt.ids.clone(), prompt.lengths.clone()
-    generate(half_trained, prompt.ids, prompt.lengths, 5, FORMAT.end_id, annotated)
+    generate(half_trained, prompt, continue_lines(FORMAT, prompt, 5), 5, FORMAT.end_id)
     assert torch.equal(prompt.ids, before[0])
     assert torch.equal(prompt.lengths, before[1])
 
@@ -210,7 +210,8 @@ def test_on_step_receives_the_number_of_tokens_written() -> None:
     never_write(model, FORMAT.start_id, FORMAT.end_id)
     prompt = FORMAT.prompt(random_problems([(2, 2)]))
     counts: list[int] = []
-    generate(model, prompt.ids, prompt.lengths, 4, FORMAT.end_id, annotated, on_step=counts.append)
+    continuation = continue_lines(FORMAT, prompt, 4)
+    generate(model, prompt, continuation, 4, FORMAT.end_id, on_step=counts.append)
     assert counts == [1, 2, 3, 4]
 
 

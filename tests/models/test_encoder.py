@@ -10,6 +10,7 @@ from torch import Tensor
 from abacist.errors import ConfigurationError
 from abacist.formats.annotated import AnnotatedTokens, Field
 from abacist.formats.config import FORMATS
+from abacist.formats.continuation import continue_lines
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.models.coordinates import Coordinates
 from abacist.models.decoding import generate
@@ -238,11 +239,10 @@ def test_generating_with_an_encoder_is_refused_in_one_line() -> None:
     with pytest.raises(ConfigurationError) as caught:
         generate(
             random_model(),
-            LINE.ids,
-            LINE.lengths,
+            LINE,
+            continue_lines(SLOTS, LINE, 3),
             3,
             SLOTS.end_id,
-            lambda ids: coordinates_of(SLOTS.annotate(ids)),
         )
     assert str(caught.value) == (
         "an encoder writes all answer tokens at once and does not generate. "

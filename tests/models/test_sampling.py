@@ -3,8 +3,8 @@ import torch
 from small_models import FORMAT, random_model, random_problems
 
 from abacist.errors import ConfigurationError
+from abacist.formats.continuation import continue_lines
 from abacist.models.decoding import Sampling, generate
-from abacist.models.teacher_forcing import coordinates_of
 
 
 def sampling(seed: int = 0, **settings: float) -> Sampling:
@@ -15,11 +15,10 @@ def written(sampler: Sampling | None) -> list[list[int]]:
     prompt = FORMAT.prompt(random_problems([(3, 4)] * 6))
     generated = generate(
         random_model(),
-        prompt.ids,
-        prompt.lengths,
+        prompt,
+        continue_lines(FORMAT, prompt, 6),
         max_new_tokens=6,
         end_id=FORMAT.end_id,
-        coordinates_of=lambda ids: coordinates_of(FORMAT.annotate(ids)),
         sampling=sampler,
     )
     return generated.ids.tolist()

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from small_models import FORMAT, SCHEME_NAMES, TASK, random_model, random_problems, write
 
 from abacist.formats.annotated import Field
+from abacist.formats.continuation import continue_lines
 from abacist.models.decoding import generate
 from abacist.models.teacher_forcing import IGNORED, Predictions, coordinates_of, teacher_forced
 from abacist.models.transformer import Transformer
@@ -14,13 +15,13 @@ from abacist.tasks.problems import Problems
 def written_rightly(model: Transformer, problems: Problems) -> list[bool]:
     """Whether greedy generation writes exactly the right line, to the end token."""
     prompt, lines = FORMAT.prompt(problems), write(problems)
+    longest = int(problems.lengths_BN.max()) + 3
     generated = generate(
         model,
-        prompt.ids,
-        prompt.lengths,
-        max_new_tokens=int(problems.lengths_BN.max()) + 3,
+        prompt,
+        continue_lines(FORMAT, prompt, longest),
+        max_new_tokens=longest,
         end_id=FORMAT.end_id,
-        coordinates_of=lambda ids: coordinates_of(FORMAT.annotate(ids)),
     )
     return [
         torch.equal(written[:length], right[:length])

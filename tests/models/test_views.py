@@ -195,41 +195,6 @@ def test_key_table_finds_what_a_search_of_the_line_finds(
         assert results[line] == expected
 
 
-@settings(deadline=None, max_examples=100)
-@given(
-    lines=ragged_values(),
-    appended=st.lists(st.lists(st.integers(-1, 8), min_size=4, max_size=4), max_size=8),
-    low=st.integers(-2, 0),
-    high=st.integers(0, 2),
-)
-def test_key_table_finds_appended_tokens_wherever_each_line_had_ended(
-    lines: tuple[list[list[int]], list[list[bool]]], appended: list[list[int]], low: int, high: int
-) -> None:
-    values, valid = lines
-    table = KeyTable(torch.tensor(values), torch.tensor(valid), spare_values=12)
-    queries = list(range(-2, 12))
-    written = [
-        [value for value, inside in zip(row, is_valid, strict=True) if inside]
-        for row, is_valid in zip(values, valid, strict=True)
-    ]
-    for step in appended:
-        indices = [len(row) for row in written]
-        new = step[: len(written)]
-        table.append(torch.tensor(new), torch.tensor(indices))
-        for row, value in zip(written, new, strict=True):
-            row.append(value)
-        results = find_in(table, [queries] * len(written), low, high)
-        for line, row in enumerate(written):
-            expected = [find_by_hand(row, [True] * len(row), q, low, high) for q in queries]
-            assert [sorted(indices) for indices in results[line]] == [sorted(e) for e in expected]
-
-
-def test_key_table_finds_an_appended_token_that_stands_in_every_column() -> None:
-    table = KeyTable(torch.tensor([[-2, 1, 2]]), torch.ones(1, 3, dtype=torch.bool), 4)
-    table.append(torch.tensor([Coordinates.EVERYWHERE]), torch.tensor([3]))
-    assert find_in(table, [[1]], 0, 1) == [[[1, 2, 0, 3]]]
-
-
 LENGTHS = {
     "one short line": [(1, 1)],
     "one long line": [(30, 28)],

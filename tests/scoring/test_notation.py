@@ -42,7 +42,7 @@ def test_spaces_in_an_answer_are_ignored_by_the_second_measure_only(monkeypatch)
     trained_model = random_model(format="spaced", positions="index-relative")
     space = trained_model.format.space_id
 
-    def spaced(model, ids, lengths, **_):
+    def spaced(model, prompt, continuation, **_):
         """The correct answers, with a space after the first digit."""
         problems = as_in_training(trained_model, 10, "notation")
         whole = trained_model.format.write(problems, trained_model.task.answer(problems))
@@ -53,7 +53,7 @@ def test_spaces_in_an_answer_are_ignored_by_the_second_measure_only(monkeypatch)
             )
         }
         lines = []
-        for line, length in zip(ids.tolist(), lengths.tolist(), strict=True):
+        for line, length in zip(prompt.ids.tolist(), prompt.lengths.tolist(), strict=True):
             answer = by_prompt[tuple(line[:length])]
             lines.append([*line[:length], answer[0], space, *answer[1:]])
         width = max(map(len, lines))

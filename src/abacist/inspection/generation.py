@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from abacist.formats.annotated import AnnotatedTokens
+from abacist.formats.continuation import continue_lines
 from abacist.inspection.ablation import HooksFor
 from abacist.inspection.cache import ActivationCache, Hook, run_with_cache
 from abacist.inspection.inspected_lines import InspectedLines
@@ -130,13 +131,13 @@ def _generate_with_key_cache(
 ) -> tuple[Tensor, bool]:
     """Return the whole line, (1, T), and whether the model ended it."""
     format = trained_model.format
+    longest = int(format.target_lengths(problem).max())
     generation = generate(
         trained_model.model,
-        prompt.ids,
-        prompt.lengths,
-        max_new_tokens=int(format.target_lengths(problem).max()),
+        prompt,
+        continue_lines(format, prompt, longest),
+        max_new_tokens=longest,
         end_id=format.end_id,
-        coordinates_of=lambda ids: coordinates_of(format.annotate(ids.cpu())),
         on_step=on_step,
     )
     return generation.ids.cpu(), bool(generation.ended[0])

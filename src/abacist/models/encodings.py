@@ -22,6 +22,9 @@ from abacist.models.coordinates import Coordinates
 INVISIBLE = -1e30
 """Score of a pair that must not attend. It is finite, so a query without any key gives no NaN."""
 
+_MOST_INDEXED = 64
+"""Largest number of rows for which indexing is faster than a product with one-hot rows."""
+
 BIASING = ("relative", "alibi", "fire")
 """Encodings that are added to attention scores."""
 
@@ -255,7 +258,10 @@ def select_rows(table: Tensor, rows: Tensor) -> Tensor:
 
     It is a product with one-hot rows. The values are the same to the bit, but the gradient of
     indexing is a scatter, which is several times slower on a CPU than the gradient of a product.
+    Single tokens without a gradient are indexed, which takes fewer operations.
     """
+    if rows.numel() <= _MOST_INDEXED and not torch.is_grad_enabled():
+        return nn.functional.embedding(rows.long(), table)
     one_hot = rows.unsqueeze(-1) == torch.arange(len(table), device=rows.device)
     return one_hot.to(table.dtype) @ table
 

@@ -268,15 +268,13 @@ class Transformer(nn.Module):
         view = dense_view(self.schemes, scheme_coordinates, scheme_coordinates, self.is_causal)
         return [view.visible] * self.depth
 
-    def key_table(
-        self, scheme_coordinates: SchemeCoordinates, spare_values: int = 0
-    ) -> KeyTable | None:
+    def key_table(self, scheme_coordinates: SchemeCoordinates) -> KeyTable | None:
         """Build the table that windowed views of these lines search; None without a window."""
         number = first_windowed(self.schemes)
         if number is None:
             return None
         is_token = scheme_coordinates.index >= 0
-        return KeyTable(scheme_coordinates.values[number], is_token, spare_values)
+        return KeyTable(scheme_coordinates.values[number], is_token)
 
     def views(
         self, tokens: SchemeCoordinates, first: int, path: Path, only_tail: bool = False

@@ -36,19 +36,17 @@ class KeyTable:
     order, filled up with -1. Tokens whose value is EVERYWHERE are in a list of their own.
     """
 
-    def __init__(self, values_GT: Tensor, is_token_GT: Tensor, spare_values: int = 0) -> None:
+    def __init__(self, values_GT: Tensor, is_token_GT: Tensor) -> None:
         """Build the table from coordinates.
 
         Args:
             values_GT: int, the coordinate of every token.
             is_token_GT: bool, False for padding.
-            spare_values: number of values beyond the largest one for which there is room, so that
-                `append` can add tokens that have them.
         """
         num_lines, num_tokens = values_GT.shape
         device = values_GT.device
         listed = is_token_GT & (values_GT >= 0)
-        num_values = int(torch.where(listed, values_GT, 0).max()) + 1 + spare_values
+        num_values = int(torch.where(listed, values_GT, 0).max()) + 1
         # Two more rows follow the values: an empty one, which answers for values outside the
         # line, and one for tokens that are in no list, which is never looked up.
         row = torch.where(listed, values_GT, num_values + 1)
@@ -87,24 +85,6 @@ class KeyTable:
     def num_candidates(self, low: int, high: int) -> int:
         """Return an upper bound of C, the number of indices that `find` returns per query."""
         return (high - low + 1) * self.table.shape[2] + self.everywhere.shape[1]
-
-    def append(self, values_G: Tensor, indices_G: Tensor) -> None:
-        """Add one token to every line, with its value and its index."""
-        line = torch.arange(len(values_G), device=values_G.device)
-        listed = (values_G >= 0) & (values_G < self.num_values)
-        row = torch.where(listed, values_G, self.num_values)
-        rank = self.num_listed[line, row]
-        if bool((listed & (rank >= self.table.shape[2])).any()):
-            # Half as deep again, so that a line that fills one row is not copied for every token.
-            deeper = (self.table.shape[2] + 1) // 2
-            self.table = torch.nn.functional.pad(self.table, (0, deeper), value=-1)
-        rank = rank.clamp(max=self.table.shape[2] - 1)
-        self.table[line, row, rank] = torch.where(listed, indices_G, -1)
-        self.num_listed[line, row] += listed.long()
-        is_everywhere = values_G == Coordinates.EVERYWHERE
-        if bool(is_everywhere.any()):
-            index = torch.where(is_everywhere, indices_G, -1).unsqueeze(1)
-            self.everywhere = torch.cat([self.everywhere, index], dim=1)
 
 
 def dense_view(

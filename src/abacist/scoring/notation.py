@@ -12,10 +12,10 @@ import torch
 
 from abacist.errors import ProblemError
 from abacist.formats.annotated import AnnotatedTokens
+from abacist.formats.continuation import continue_lines
 from abacist.formats.plain import PlainFormat
 from abacist.intervals import Proportion
 from abacist.models.decoding import generate
-from abacist.models.teacher_forcing import coordinates_of
 from abacist.scoring.exact_match import batches_by_length, line_lengths
 from abacist.scoring.judge import Judge
 from abacist.scoring.records import Row, Section
@@ -113,14 +113,14 @@ def _num_right_without_spaces(
         batch = problems[indices]
         prompt = format.prompt(batch)
         longest = int(format.target_lengths(batch).max())
+        # There must be room for an answer with a space after every digit.
+        room = longest if format.end_id is None else 2 * longest
         generated = generate(
             model,
-            prompt.ids,
-            prompt.lengths,
-            # There must be room for an answer with a space after every digit.
-            max_new_tokens=longest if format.end_id is None else 2 * longest,
+            prompt,
+            continue_lines(format, prompt, room),
+            max_new_tokens=room,
             end_id=format.end_id,
-            coordinates_of=lambda ids: coordinates_of(format.annotate(ids.cpu())),
         )
         expected = format.write(batch, trained_model.task.answer(batch))
         right += sum(

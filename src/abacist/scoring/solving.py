@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from abacist.formats.annotated import AnnotatedTokens
+from abacist.formats.continuation import continue_lines
 from abacist.formats.format import Format
 from abacist.models.decoding import generate
 from abacist.models.teacher_forcing import coordinates_of
@@ -95,13 +96,13 @@ def _generate(
 ) -> tuple[list[str | None], Tensor, list[str]]:
     """Return a decoder's answers, generated token by token, their smallest margins, (B,), and texts."""
     prompt = format.prompt(problems)
+    longest = int(format.target_lengths(problems).max())
     generated = generate(
         model,
-        prompt.ids,
-        prompt.lengths,
-        max_new_tokens=int(format.target_lengths(problems).max()),
+        prompt,
+        continue_lines(format, prompt, longest),
+        max_new_tokens=longest,
         end_id=format.end_id,
-        coordinates_of=lambda ids: coordinates_of(format.annotate(ids.cpu())),
         on_step=on_step,
     )
     answers = [
