@@ -33,6 +33,7 @@ from abacist.formats.config import (
     WorkedFormatConfig,
 )
 from abacist.formats.continuation import Continuation, RepeatedAnnotation, continue_lines
+from abacist.formats.text import TextFormat
 from abacist.tasks.config import (
     TASKS,
     ArithmeticConfig,
@@ -377,6 +378,30 @@ def test_a_format_without_a_continuation_annotates_the_line_again(pair: Pair) ->
     prompt = pair.format.prompt(pair.draw(5))
     again = RepeatedAnnotation(pair.format.annotate, prompt, ids.shape[1])
     assert_continued_as_annotated(pair, ids, prompt, again)
+
+
+@for_each(DECODERS)
+def test_every_format_of_the_package_continues_lines_in_constant_time_per_token(pair: Pair) -> None:
+    continuation = continue_lines(pair.format, pair.format.prompt(pair.draw(2)), 1)
+    assert not isinstance(continuation, RepeatedAnnotation)
+
+
+class EveryOtherPlace(TextFormat):
+    """What an extension may do: another annotation of a format that continues lines."""
+
+    def _annotate(self, ids: Tensor) -> AnnotatedTokens:
+        lines = super()._annotate(ids)
+        # The place depends on the tokens of the answer, which the inherited continuation ignores.
+        lines.place.add_(lines.target * (ids == 1))
+        return lines
+
+
+def test_a_derived_format_that_annotates_differently_does_not_inherit_the_continuation() -> None:
+    pair = Pair("words", LargerTextConfig(), TextFormatConfig())
+    pair.__dict__["format"] = EveryOtherPlace(TextFormatConfig(), pair.task_config)
+    ids, _ = with_nonsense(pair, 50)
+    assert (ids == 1).any()
+    assert_continued_as_annotated(pair, ids, pair.format.prompt(pair.draw(50)))
 
 
 @for_each(DECODERS)

@@ -20,6 +20,7 @@ from torch import Tensor
 from abacist.errors import ConfigurationError
 from abacist.formats.annotated import AnnotatedTokens, Field
 from abacist.formats.config import ColumnsFormatConfig
+from abacist.formats.continuation import Continuation
 from abacist.formats.pieces import Piece
 from abacist.formats.roles import Role, decode
 from abacist.formats.text import TextFormat
@@ -76,6 +77,10 @@ class ColumnsFormat(TextFormat):
 
         return decode(self.annotate(ids_T.unsqueeze(0)), role)
 
+    def continuation(self, prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
+        """Return the coordinates of new tokens, which follow from the prompt in both notations."""
+        return super().continuation(prompt, max_new_tokens)
+
     def left_over_token(self, state_n: Tensor) -> Tensor:
         """Return the token that the plain notation writes for a final state other than 0, int64 (n,)."""
         if self.left_over == "state":
@@ -113,12 +118,12 @@ class ColumnsFormat(TextFormat):
         if not self.writes_states:
             return lines
         # Of the tokens after `=`, every second is a state, and `=` itself stands for state 0.
-        answer = (lines.field == Field.ANSWER) | (lines.field == Field.EQUALS)
-        is_state = answer & (lines.place % 2 == 0)
-        lines.place.copy_(
-            torch.where(answer, torch.div(lines.place, 2, rounding_mode="floor") + 1, lines.place)
-        )
-        lines.field.masked_fill_(is_state & (lines.field == Field.ANSWER), int(Field.SCRATCH))
+        is_answer, is_equals = lines.field == Field.ANSWER, lines.field == Field.EQUALS
+        is_state = lines.place % 2 == 0
+        from_equals = is_answer | is_equals | (lines.field == Field.PADDING)
+        column = torch.div(lines.place, 2, rounding_mode="floor") + 1
+        lines.place.copy_(torch.where(from_equals, column, lines.place))
+        lines.field.masked_fill_(is_state & is_answer, int(Field.SCRATCH))
         return lines
 
     def _read(self, tokens: list[int], longest: int) -> str | None:

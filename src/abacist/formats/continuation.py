@@ -51,19 +51,31 @@ class Continuation(ABC):
 
 
 def continue_lines(format: "Format", prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
-    """Return the continuation that a format offers, or one that annotates the whole lines again.
+    """Return the continuation that a format offers, or one that annotates whole lines again and again.
 
     Args:
         format: a format.
         prompt: lines of `format.prompt`, on the CPU.
         max_new_tokens: largest number of calls of `append`.
     """
-    offered: Callable[[AnnotatedTokens, int], Continuation] | None = getattr(
-        format, "continuation", None
-    )
-    if offered is not None:
+    if _offers_continuation(type(format)):
+        offered: Callable[[AnnotatedTokens, int], Continuation] = format.continuation  # type: ignore[attr-defined]
         return offered(prompt, max_new_tokens)
     return RepeatedAnnotation(format.annotate, prompt, max_new_tokens)
+
+
+def _offers_continuation(format_class: type) -> bool:
+    """Whether a class of formats has a continuation that belongs to its annotation.
+
+    An extension can derive a format from a built-in one and annotate differently. The continuation that
+    it inherits is then not its own.
+    """
+    for base in format_class.__mro__:
+        if "continuation" in vars(base):
+            return True
+        if "annotate" in vars(base) or "_annotate" in vars(base):
+            return False
+    return False
 
 
 class RepeatedAnnotation(Continuation):

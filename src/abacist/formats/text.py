@@ -12,6 +12,7 @@ from torch import Tensor
 
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import FormatConfig, Layout
+from abacist.formats.continuation import Continuation, PlannedContinuation
 from abacist.formats.pieces import Piece, constant, once_per_pattern, places_from_the_right
 from abacist.formats.piecewise import PiecewiseFormat
 from abacist.tasks.config import OwnTaskConfig, TaskConfig
@@ -48,6 +49,11 @@ class TextFormat(PiecewiseFormat):
         The annotation of a token after `=` depends on the prompt and on the number of tokens before it.
         """
         return once_per_pattern(ids_BT, self._annotate, alike_from=self.start_id + 1)
+
+    def continuation(self, prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
+        """Return the coordinates of new tokens, which follow from the prompt alone."""
+        falls = {"place": 0, "row": 0}
+        return PlannedContinuation(self.annotate, prompt, max_new_tokens, falls)
 
     def read(self, ids_BT: Tensor) -> list[str | None]:
         """Return the answers of whole lines; None for a line without an end token or with other symbols."""
