@@ -118,6 +118,28 @@ class Enclosure:
         return Enclosure(*(x.reshape(shape) for x in (self.value, self.own, self.error)))
 
 
+@dataclass(frozen=True)
+class Normed:
+    """Normalised numbers (..., D), of whose error a part is common to all of a token's numbers.
+
+    The mean and the variance of a token err only once. What they do to its numbers is a multiple of
+    a known direction, and in a linear layer less than errors that could conspire.
+    """
+
+    x: Enclosure
+    """The numbers with the errors that are their own."""
+    direction: Tensor
+    """Directions of the common errors, of the variance and of the mean: (..., 2, D)."""
+    size: Tensor
+    """Largest multiple of each direction, (..., 2, 1)."""
+
+    @property
+    def enclosure(self) -> Enclosure:
+        """The numbers with all errors."""
+        common = _finite_product(self.direction.abs(), self.size).sum(dim=-2)
+        return Enclosure(self.x.value, self.x.own, (self.x.error + common) * _SLACK)
+
+
 def stack(parts: Sequence[Enclosure], dim: int) -> Enclosure:
     """Concatenate enclosures."""
     return Enclosure(
@@ -253,46 +275,102 @@ class BoundedModel:
     ) -> Enclosure:
         """Add one layer's attention, for the last token only if nothing else is needed: (n, M or 1, D)."""
         first = state.value.shape[1] - 1 if is_last else 0
-        normed = self._norm(block.attention_norm, state)
+        normed = self._norm_apart(block.attention_norm, state)
         mixed = self._attention(block.attention, normed, visible[first:], bias[first:], first)
         return self._add(state[:, first:], mixed)
 
     def _attention(
-        self, attention: Attention, x: Enclosure, visible_QM: Tensor, bias: Enclosure, first: int
+        self, attention: Attention, x: Normed, visible_QM: Tensor, bias: Enclosure, first: int
     ) -> Enclosure:
-        n, num_keys, _ = x.value.shape
+        n, num_keys, _ = x.x.value.shape
         heads = (attention.num_heads, attention.head_width)
-        query = self._linear(x[:, first:], attention.query).reshaped(n, -1, *heads)
-        key = self._linear(x, attention.key).reshaped(n, num_keys, *heads)
-        value = self._linear(x, attention.value).reshaped(n, num_keys, *heads)
+        whole = x.enclosure
+        query = self._project(x, whole, attention.query, heads, first)
+        key = self._project(x, whole, attention.key, heads)
+        value = self._linear(whole, attention.value).reshaped(n, num_keys, *heads)
         # Scaling by K^-1/2 rounds the factor and the product, before or after the sum.
-        score = self._product(query, key, "nqhk,nthk->nqth", heads[1], roundings=3)
+        score = self._score(query, key, roundings=3)
         scale = heads[1] ** -0.5 * _SLACK
         score = Enclosure(score.value * heads[1] ** -0.5, score.own * scale, score.error * scale)
         score = self._add(score, bias, roundings=1 + len(attention.relative))
-        weights = self._softmax(score, visible_QM)
-        mixed = self._mix(weights, value)
-        return self._linear(mixed.reshaped(n, -1, heads[0] * heads[1]), attention.output)
+        return self._mix(self._softmax(score, visible_QM), value, attention.output)
 
-    def _mix(self, weights: Enclosure, value: Enclosure) -> Enclosure:
-        """Enclose the sums of values (n, T, H, K) with attention weights (n, Q, T, H).
+    def _project(
+        self, x: Normed, whole: Enclosure, linear: nn.Linear, heads: tuple[int, int], first: int = 0
+    ) -> Normed:
+        """Project normalised numbers (n, M, D) from token `first` on to queries or keys (n, Q, H, K)."""
+        n = len(x.size)
+        projected = self._linear(x.x[:, first:], linear, whole.largest[:, first:])
+        known, size = x.direction[:, first:], x.size[:, first:]
+        direction = nn.functional.linear(known, linear.weight)
+        # Directions are known up to less than 2⁻⁴⁰ of the absolute values of their sums.
+        unknown = _finite_product(known.abs() @ linear.weight.abs().t(), 2.0**-40 * size).sum(-2)
+        projected = Enclosure(projected.value, projected.own, projected.error + unknown)
+        return Normed(
+            projected.reshaped(n, -1, *heads),
+            direction.reshape(n, -1, 2, *heads).transpose(2, 3),
+            size.unsqueeze(2),
+        )
+
+    def _score(self, query: Normed, key: Normed, roundings: int) -> Enclosure:
+        """Enclose the products of queries (n, Q, H, K) and keys (n, T, H, K): (n, Q, T, H).
+
+        With q̂ = q + Σ sd + e, where a common error is a multiple s of a direction d, and k̂ likewise,
+        q̂k̂ - qk = Σ s dk + Σ s'qd' + (Σ sd)(Σ s'd') + ek̂ + (q + Σ sd)e'.
+        """
+
+        def product(a: Tensor, b: Tensor) -> Tensor:
+            return torch.einsum("nqhk,nthk->nqth", a, b)
+
+        whole_query, whole_key = query.enclosure, key.enclosure
+        terms = query.x.value.shape[-1] + roundings
+        score = self._product(whole_query, whole_key, "nqhk,nthk->nqth", terms)
+        of_query = _finite_product(query.direction.abs(), query.size).sum(dim=-2)
+        of_key = _finite_product(key.direction.abs(), key.size).sum(dim=-2)
+        by_query = torch.einsum("nqhck,nthk->nqthc", query.direction, key.x.value).abs()
+        by_key = torch.einsum("nqhk,nthck->nqthc", query.x.value, key.direction).abs()
+        sizes = query.size.squeeze(-1).unsqueeze(2), key.size.squeeze(-1).unsqueeze(1)
+        error = _finite_product(by_query, sizes[0]).sum(-1) + _finite_product(by_key, sizes[1]).sum(
+            -1
+        )
+        error = error + product(of_query, of_key + key.x.own) + product(query.x.own, of_key)
+        error = error + product(query.x.error, whole_key.largest)
+        error = error + product(query.x.value.abs() + query.x.own + of_query, key.x.error)
+        # Products of known numbers in float64 err by less than 2⁻⁴⁰ of their absolute values.
+        error = error + 2.0**-40 * (
+            product(of_query, key.x.value.abs()) + product(query.x.value.abs(), of_key)
+        )
+        size = product(whole_query.largest, whole_key.largest)
+        error = error + self._product_error(terms, size)
+        return Enclosure(score.value, score.own, torch.minimum(score.error, error * _SLACK))
+
+    def _mix(self, weights: Enclosure, value: Enclosure, output: nn.Linear) -> Enclosure:
+        """Enclose the output (n, Q, D) for values (n, T, H, K) with attention weights (n, Q, T, H).
 
         Weights sum to 1 up to the rounding of their sum, so their errors count only as far as the
-        values differ from the mixture: Σ p̂v̂ - Σ pv = Σ p̂(v̂ - v) + Σ (p̂ - p)(v - z) + z Σ (p̂ - p).
+        values differ from the mixture z: Σ p̂v̂ - Σ pv = Σ p̂(v̂ - v) + Σ (p̂ - p)(v - z) + z Σ (p̂ - p).
+        The second sum goes through the output matrix as it is, without absolute values.
         """
-        terms = value.value.shape[1]
+        terms, num_heads, head_width = value.value.shape[1:]
         mixed = self._product(weights, value, "nqth,nthk->nqhk", terms)
-        apart = (value.value.unsqueeze(1) - mixed.value.unsqueeze(2)).abs()
-        apart = apart + value.own.unsqueeze(1) + mixed.own.unsqueeze(2)
-        error = torch.einsum("nqth,nqthk->nqhk", weights.error, apart)
+        apart = value.value.unsqueeze(1) - mixed.value.unsqueeze(2)
+        own = value.own.unsqueeze(1) + mixed.own.unsqueeze(2) + 2.0**-40 * apart.abs()
+        error = torch.einsum("nqth,nqthk->nqhk", weights.error, own)
         error = error + torch.einsum("nqth,nthk->nqhk", weights.largest, value.error)
         size = torch.einsum("nqth,nthk->nqhk", weights.largest, value.largest)
         error = error + _sum_error(self.precision, terms) * (mixed.value.abs() + mixed.own)
         error = error + self._product_error(terms, size)
         # Values may be added before they are divided by the sum of the exponentials.
         undivided = value.largest.sum(dim=1, keepdim=True).expand_as(error)
-        error = self._or_overflow(torch.minimum(mixed.error, error * _SLACK), undivided)
-        return Enclosure(mixed.value, mixed.own, error)
+        error = self._or_overflow(error * _SLACK, undivided)
+        n, num_queries = error.shape[:2]
+        shape = n, num_queries, num_heads * head_width
+        rest = Enclosure(mixed.value, mixed.own, error).reshaped(*shape)
+        out = self._linear(rest, output, mixed.reshaped(*shape).largest)
+        by_head = output.weight.view(-1, num_heads, head_width)
+        through = torch.einsum("nqthk,dhk->nqthd", apart, by_head).abs()
+        of_weights = torch.einsum("nqth,nqthd->nqd", weights.error, through)
+        return Enclosure(out.value, out.own, (out.error + of_weights) * _SLACK)
 
     def _score_bias(self, attention: Attention, pairs: Sequence[Tensor]) -> Enclosure:
         """Enclose what the position schemes add to scores, (Q, T, H)."""
@@ -328,15 +406,19 @@ class BoundedModel:
         total = Enclosure(x.value + y.value, x.own + y.own, x.error + y.error)
         return self._rounded(total, (x.value.abs() + y.value.abs()) * _SLACK, roundings)
 
-    def _linear(self, x: Enclosure, linear: nn.Linear) -> Enclosure:
-        """Enclose `linear(x)`: sums of products with exact weights."""
+    def _linear(self, x: Enclosure, linear: nn.Linear, largest: Tensor | None = None) -> Enclosure:
+        """Enclose `linear(x)`: sums of products with exact weights.
+
+        Args:
+            largest: a bound on the absolute values of `x`, if it has further errors.
+        """
         weight, bias = linear.weight, linear.bias
         size = weight.abs().t()
         value = nn.functional.linear(x.value, weight, bias)
         terms = linear.in_features + 1
         extra = 0.0 if bias is None else bias.abs()
         magnitude = x.value.abs() @ size + extra
-        implemented = x.largest @ size + extra
+        implemented = (x.largest if largest is None else largest) @ size + extra
         own = x.own @ size + FLOAT64.gamma(terms) * magnitude + terms * FLOAT64.underflow
         error = x.error @ size + self._product_error(terms, implemented)
         return Enclosure(value, own * _SLACK, error * _SLACK)
@@ -371,13 +453,18 @@ class BoundedModel:
         return torch.where(magnitude < self.precision.largest, error, torch.inf)
 
     def _norm(self, norm: nn.Module, x: Enclosure, rounding_only: bool = False) -> Enclosure:
-        """Enclose LayerNorm or RMSNorm over the last dimension.
+        """Enclose LayerNorm or RMSNorm over the last dimension, see `_norm_apart`."""
+        return self._norm_apart(norm, x, rounding_only).enclosure
+
+    def _norm_apart(self, norm: nn.Module, x: Enclosure, rounding_only: bool = False) -> Normed:
+        """Enclose LayerNorm or RMSNorm over the last dimension, with common errors apart.
 
         With `rounding_only`, the error is that of normalising the implementation's own input, and
         does not include what the error of that input passes on.
         """
         if isinstance(norm, nn.Identity):
-            return x
+            none = torch.zeros(*x.value.shape[:-1], 2, 1, dtype=torch.float64)
+            return Normed(x, none.expand(*none.shape[:-1], x.value.shape[-1]), none)
         assert isinstance(norm, nn.LayerNorm | nn.RMSNorm)
         assert norm.eps is not None
         width, eps = x.value.shape[-1], norm.eps
@@ -392,10 +479,10 @@ class BoundedModel:
             centred = x.value - middle
             own = x.own + mean(x.own) + FLOAT64.gamma(width + 2) * (size + mean(size))
             passed_on = x.error + mean(x.error)
-            mean_error = lower.gamma(width + 2) * (implemented + mean(implemented))
+            mean_error = lower.gamma(width + 2) * mean(implemented)
         else:
             middle, centred = torch.zeros_like(x.value[..., :1]), x.value
-            own, passed_on, mean_error = x.own, x.error, torch.zeros_like(x.value)
+            own, passed_on, mean_error = x.own, x.error, torch.zeros_like(middle)
         variance = mean(centred * centred)
         own_variance = mean((2 * centred.abs() + own) * own) + FLOAT64.gamma(width + 4) * variance
         own_variance = own_variance * _SLACK
@@ -430,15 +517,21 @@ class BoundedModel:
         own_out = own_out + 4 * FLOAT64.unit * (gain * real_size * largest_root + offset)
         # Implementations scale x - mean, or x and the mean apart.
         apart = implemented + middle.abs() + mean(implemented)
-        error = gain * (mean_error * implemented_root + (real_size + passed_on) * root_error)
+        # Common to all numbers of a token are gain · centred · (error of the root) and
+        # gain · root · (error of the mean); the rest is of second order.
+        error = gain * passed_on * root_error
+        error = error + gain * mean_error * (implemented_root - root)
+        error = error + gain * own * root_error
         if not rounding_only:
             error = error + gain * (passed_on * implemented_root + real_size * passed_root)
-        error = error + 8 * lower.unit * (gain * apart * implemented_root + offset)
+        error = error + 10 * lower.unit * (gain * apart * implemented_root + offset)
         error = error + 8 * lower.underflow
         squares = (width + 1) * (implemented**2).amax(dim=-1, keepdim=True)
         scaled = (gain + 1) * (apart + 1) * (implemented_root + 1)
         error = self._or_overflow(error * _SLACK, torch.maximum(squares, scaled))
-        return Enclosure(value, own_out * _SLACK, error)
+        direction = torch.stack([norm.weight * centred, norm.weight * root.expand_as(centred)], -2)
+        common = torch.stack([root_error, mean_error], -2) * _SLACK
+        return Normed(Enclosure(value, own_out * _SLACK, error), direction, common)
 
     def _activation(self, activation: nn.Module, x: Enclosure) -> Enclosure:
         """Enclose ReLU, GELU (exact, or by tanh) or SiLU."""
@@ -635,6 +728,11 @@ class _NormAt:
         rest = torch.where(change < 0.99, rest, torch.inf)
         inner = self.centred.abs() * (second / 2 + rest) + shift * (along + second / 2 + rest)
         return torch.as_tensor(self.gain.abs() * self.root * inner * _SLACK)
+
+
+def _finite_product(known: Tensor, bound: Tensor) -> Tensor:
+    """Multiply known numbers with bounds, of which some may be infinite; 0 times infinity is 0."""
+    return torch.where(known == 0, 0.0, known * bound)
 
 
 def _sum_error(precision: Precision, terms: int) -> float:
