@@ -47,6 +47,8 @@ from abacist.models.views import View
 _SLACK = 1 + 2.0**-32
 _NUMBERS_AT_ONCE = 1 << 21
 """Size of the largest tensors, Jacobians of the hidden layer, that are held at a time."""
+_NEAREST_TOKENS = 6
+"""Number of wrong tokens, those with the smallest margins, for which rounding is bounded most closely."""
 _ULPS = 4
 """Largest error of exp, erf and square roots, in units in the last place."""
 _LIPSCHITZ = {"relu": 1.0, "gelu": 1.13, "silu": 1.1}
@@ -188,6 +190,15 @@ class BoundedModel:
         widths = config.mlp_width * config.width
         self.cases_at_once = max(32, _NUMBERS_AT_ONCE // widths)
 
+    @property
+    def _has_jacobian(self) -> bool:
+        """Whether the last MLP is a plain one between two norms, for which there is a closer bound."""
+        block, model = self.model.blocks[-1], self.model
+        assert isinstance(block, Block)
+        plain = block.mlp.gate is None and isinstance(model.final_mlp, nn.Identity)
+        norms = (block.mlp_norm, model.final_norm)
+        return plain and not any(isinstance(norm, nn.Identity) for norm in norms)
+
     @torch.no_grad()
     def logits(self, pattern: Pattern, ids: Tensor) -> Enclosure:
         """Enclose the logits (n, V) after receptive fields, ids (n, M), of one pattern."""
@@ -208,15 +219,19 @@ class BoundedModel:
         own = logits.own.gather(1, right) + logits.own + 4 * FLOAT64.unit * difference.abs()
         real = difference - own * _SLACK
         loss = ((logits.error.gather(1, right) + logits.error) * _SLACK).nan_to_num(nan=torch.inf)
-        for tight in (False, True):
-            # Wherever the cheaper bound is enough, the other is not needed.
-            left = (real - loss).scatter(1, right, torch.inf).amin(dim=1)
-            unsure = (~(left > 0)).nonzero().squeeze(1) if tight else torch.arange(len(target))
+        if self._has_jacobian:
+            near = real.scatter(1, right, torch.inf)
+            near = near.topk(min(_NEAREST_TOKENS, near.shape[1]), dim=1, largest=False).indices
+            loss = torch.minimum(loss, self._loss_by_jacobian(resid, target, near))
+            left = (real - loss).scatter(1, right, torch.inf)
+            # Wherever this is enough, and a near token decides, no closer look is needed.
+            smallest = left.amin(dim=1)
+            decided = left.gather(1, near).amin(dim=1) <= smallest
+            unsure = (~((smallest > 0) & decided)).nonzero().squeeze(1)
             if len(unsure):
-                by_jacobian = self._loss_by_jacobian(resid[unsure], target[unsure], tight)
-                if by_jacobian is not None:
-                    by_jacobian = by_jacobian.nan_to_num(nan=torch.inf)
-                    loss[unsure] = torch.minimum(loss[unsure], by_jacobian)
+                every = torch.arange(real.shape[1]).expand(len(unsure), -1)
+                closer = self._loss_by_jacobian(resid[unsure], target[unsure], every, tight=True)
+                loss[unsure] = torch.minimum(loss[unsure], closer)
         margins = (
             bound.scatter(1, right, torch.inf).amin(dim=1)
             for bound in (difference, real, real - loss)
@@ -583,14 +598,14 @@ class BoundedModel:
     # The last MLP and the head, by their Jacobian ------------------------------------------
 
     def _loss_by_jacobian(
-        self, resid: Enclosure, target: Tensor, tight: bool = False
-    ) -> Tensor | None:
+        self, resid: Enclosure, target: Tensor, near: Tensor, tight: bool = False
+    ) -> Tensor:
         """Bound how much of right logit minus each logit an implementation can lose, (n, V).
 
-        With `tight`, the error of the hidden layer goes through the Jacobian as well, which takes
-        longer and helps where the MLP bends strongly.
-
-        Returns None for models without a plain MLP and a normalised head, which `logits` covers.
+        The bound is closest for the tokens `near`, int64 (n, R), whose margins are taken back through
+        the whole chain; for others, the errors of two logits are added. With `tight`, the error of
+        the hidden layer goes through the Jacobian as well, which takes longer and helps where the
+        MLP bends strongly.
 
         With m the residual stream and δ its error, the chain is
 
@@ -602,10 +617,6 @@ class BoundedModel:
         block, model = self.model.blocks[-1], self.model
         assert isinstance(block, Block)
         mlp, lower = block.mlp, self.precision
-        plain = mlp.gate is None and isinstance(model.final_mlp, nn.Identity)
-        norms = (block.mlp_norm, model.final_norm)
-        if not plain or any(isinstance(norm, nn.Identity) for norm in norms):
-            return None
         up, down, head = mlp.up.weight, mlp.down.weight, model.head.weight
         error_m = (resid.error + resid.own) * _SLACK
         first = _NormAt(block.mlp_norm, resid.value)
@@ -615,7 +626,7 @@ class BoundedModel:
         rounding_n = self._norm(block.mlp_norm, at_mlp, rounding_only=True).error
         rounding_n = rounding_n + first.remainder(error_m)
         hidden = nn.functional.linear(normed.value, up, mlp.up.bias)
-        change_n = _weighted(first.jacobian_size(), error_m)
+        change_n = first.passed_on(error_m)
         size_n = normed.value.abs() + change_n + rounding_n
         rounding_h = self._product_error(mlp.up.in_features + 1, size_n @ up.abs().t())
         rounding_h = rounding_h + self._product_error(1, _size(mlp.up.bias))
@@ -644,7 +655,7 @@ class BoundedModel:
         into_h = rounding_n @ up.abs().t() + rounding_h
         error_r = (
             _weighted(through, error_m)
-            + _weighted(down.abs() * slope.abs().unsqueeze(1), into_h)
+            + (slope.abs() * into_h) @ down.abs().t()
             + rounding_a @ down.abs().t()
             + rounding_r
         ) * _SLACK
@@ -653,11 +664,19 @@ class BoundedModel:
         rounding_y = self._norm(model.final_norm, at_final, rounding_only=True).error
         rounding_y = rounding_y + final.remainder(error_r)
         normed_final = self._norm(model.final_norm, Enclosure.exact(at_final.value))
-        size_y = normed_final.value.abs() + _weighted(final.jacobian_size(), error_r) + rounding_y
+        size_y = normed_final.value.abs() + final.passed_on(error_r) + rounding_y
         logit_error = self._product_error(model.head.in_features + 1, size_y @ head.abs().t())
         logit_error = logit_error + self._product_error(1, _size(model.head.bias))
-        # Rows of the head, right minus other, taken back through everything before.
-        rows = head[target].unsqueeze(1) - head
+        logit_error = logit_error + logit_error.gather(1, target.unsqueeze(1))
+        # The errors of the normalised stream, and of each logit.
+        error_y = (
+            _weighted(final.before(torch.eye(head.shape[1], dtype=torch.float64)), error_r)
+            + rounding_y
+        )
+        far = error_y @ head.abs().t()
+        far = far + far.gather(1, target.unsqueeze(1)) + logit_error
+        # Rows of the head, right minus near, taken back through everything before.
+        rows = head[target].unsqueeze(1) - head[near]
         back_r = final.before(rows)
         back_a = back_r @ down
         back_h = back_a * slope.unsqueeze(1)
@@ -670,13 +689,15 @@ class BoundedModel:
             + _weighted(back_a, rounding_a)
             + _weighted(back_r, rounding_r)
             + _weighted(rows, rounding_y)
-            + logit_error.gather(1, target.unsqueeze(1))
-            + logit_error
+            + logit_error.gather(1, near)
         )
         # The Jacobians are themselves rounded, by less than 2⁻⁴⁰ of sums of absolute values.
         sizes = error_m + (slope.abs() * (change_n @ up.abs().t())) @ down.abs().t()
-        rounded = 2.0**-40 * _weighted(rows, _weighted(final.jacobian_size(), sizes))
-        return torch.as_tensor((loss + rounded) * _SLACK)
+        rounded = 2.0**-40 * (final.passed_on(sizes) @ head.abs().t())
+        rounded = rounded + rounded.gather(1, target.unsqueeze(1))
+        closest = torch.minimum(far.gather(1, near), loss)
+        bound = far.scatter(1, near, closest) + rounded
+        return (bound * _SLACK).nan_to_num(nan=torch.inf)
 
 
 class _NormAt:
@@ -701,14 +722,14 @@ class _NormAt:
             scaled = scaled - scaled.mean(dim=-1, keepdim=True)
         return (scaled - along) * self.root.unsqueeze(1)
 
-    def jacobian_size(self) -> Tensor:
-        """A bound on the absolute values of the Jacobian, (n, D, D)."""
+    def passed_on(self, error: Tensor) -> Tensor:
+        """Bound what errors up to `error`, (n, D), become, with absolute values of the Jacobian: (n, D)."""
         size = self.centred.abs()
-        outer = size.unsqueeze(2) * (size / (self.width * self.square)).unsqueeze(1)
-        outer = outer + torch.eye(self.width, dtype=torch.float64)
+        along = (size * error).sum(dim=-1, keepdim=True) / (self.width * self.square)
+        total = error + size * along
         if self.is_centred:
-            outer = outer + 1 / self.width
-        return outer * (self.gain.abs() * self.root).unsqueeze(2)
+            total = total + error.mean(dim=-1, keepdim=True)
+        return total * self.gain.abs() * self.root
 
     def remainder(self, error: Tensor) -> Tensor:
         """Bound what the Jacobian leaves out if the input errs by at most `error`, (n, D) each.
