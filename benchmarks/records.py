@@ -31,11 +31,12 @@ from abacist.recipes.examinations import EXAMINATIONS
 from abacist.recipes.published import EARLIER_RECORDS
 from abacist.reports import matplotlib_figures, run_records, score_plots
 from abacist.reports.tables import Table, markdown
-from abacist.runs import seeds as many_seeds
 from abacist.runs.directory import RunDirectory
 from abacist.runs.examination import Row
-from abacist.runs.outcome import Outcome
 from abacist.runs.run import build_model
+from abacist.sweeps import sweep
+from abacist.sweeps.local import LocalProcesses
+from abacist.sweeps.plan import PLAN
 
 ROOT = Path(__file__).parents[1]
 _OUTCOME = ("training, s", "test problems", "wrong", "of", "certified seeds")
@@ -63,8 +64,9 @@ def make_record(name: str, count: int, threads: int, folder: Path, is_added_to: 
     committed = json.loads(out.read_text())["seeds"] if is_added_to and out.exists() else []
     written = 0
 
-    def write(steps: int, total: int, outcomes: list[Outcome]) -> None:
+    def write(progress: sweep.Progress) -> None:
         nonlocal written
+        outcomes = progress.outcomes
         if len(outcomes) == written:
             return
         written = len(outcomes)
@@ -76,18 +78,15 @@ def make_record(name: str, count: int, threads: int, folder: Path, is_added_to: 
         print(f"{name}, seed {latest.seed}: {latest.seconds} s{verdict}", flush=True)
 
     path = folder / name
-    if (path / "seeds.json").is_file():
-        many_seeds.resume(path, write)
+    executor = LocalProcesses(1, threads)
+    if (path / PLAN).is_file():
+        results = sweep.resume(path, executor, write)
     else:
-        many_seeds.start(
-            recipes.find(name),
-            path,
-            range(len(committed), count),
-            jobs=1,
-            threads=threads,
-            on_progress=write,
-            examination=name,
-        )
+        seeds = range(len(committed), count)
+        plan = sweep.of_seeds(recipes.find(name), seeds, threads, examination=name)
+        results = sweep.start(plan, path, executor, write)
+    for run, reason in results.failures.items():
+        print(f"{run} failed: {reason}", flush=True)
     first = run_records.read_metrics(RunDirectory(path / "seed-0"), [])
     if first:
         charts = score_plots.training({name: first})

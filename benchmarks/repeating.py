@@ -21,8 +21,9 @@ from safetensors.torch import load_file
 
 from abacist import recipes
 from abacist.configuration import override
-from abacist.runs import seeds
 from abacist.runs.circumstances import circumstances
+from abacist.sweeps import sweep
+from abacist.sweeps.local import LocalProcesses
 from abacist.training import checkpoint
 from abacist.training.threads import usable_processors
 
@@ -72,7 +73,8 @@ def side_by_side(directory: Path, count: int) -> dict[str, Any]:
     cores, seconds = usable_processors(), {}
     for name, jobs, threads in (("together", cores, 1), ("in turn", 1, cores), ("alone", 1, 1)):
         begin = time.perf_counter()
-        seeds.start(recipe, directory / name, range(count), jobs, threads, "cpu")
+        plan = sweep.of_seeds(recipe, range(count), threads, "cpu")
+        sweep.start(plan, directory / name, LocalProcesses(jobs, threads))
         seconds[name] = time.perf_counter() - begin
         print(f"{count} seeds {name}: {seconds[name]:.1f} s", flush=True)
     best = min(seconds["in turn"], seconds["alone"])

@@ -31,6 +31,7 @@ LAYERS = [
     {"training"},
     {"recipes"},
     {"runs"},
+    {"sweeps"},
     {"reports"},
     {"app"},
     {"api"},
@@ -80,6 +81,7 @@ def test_every_room_has_its_layer():
         ["train", "--help"],
         ["solve", "-h"],
         ["play", "--help"],
+        ["sweep", "--help"],
     ],
     ids=" ".join,
 )

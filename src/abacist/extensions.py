@@ -276,7 +276,7 @@ def check_loaded(record: Mapping[str, Any], path: Path) -> None:
     """Raise `RunError` unless the extensions that a run needs are loaded.
 
     Args:
-        record: what `run.json` or `seeds.json` states.
+        record: what `run.json` or `plan.json` states.
         path: the run directory, for error messages.
     """
     by_name = {extension.name: extension for extension in _by_module.values()}

@@ -1,7 +1,7 @@
 """Proportions with their sample sizes and confidence intervals."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +67,26 @@ class Proportion:
         if not 0 <= proportion.successes <= proportion.n:
             raise ValueError(f"{proportion.successes} of {proportion.n} is impossible")
         return proportion
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return an interval that holds the median of the distribution with a probability of at least 95 %.
+
+    Its ends are two of the values (order statistics), so it holds for every distribution, however
+    skewed; None for fewer than six values, from which there is no such interval.
+    """
+    n = len(values)
+    outside, below = 0.0, 0
+    for k in range(n // 2):
+        # The probability that the median lies beyond the k + 1 smallest or largest values.
+        outside += 2 * math.comb(n, k) / 2**n
+        if outside > 0.05:
+            break
+        below = k + 1
+    if below == 0:
+        return None
+    ordered = sorted(values)
+    return ordered[below - 1], ordered[n - below]
 
 
 @dataclass(frozen=True)

@@ -283,7 +283,7 @@ def test_many_seeds_are_resumed_with_their_own_settings_only(run, tmp_path, quic
     _, _, err = run("train", "--resume", "--out", str(path), "--seed", "6", "--seeds", "2")
     assert "--seed is 5, got 6; --seeds is 1, got 2." in _one_line(err)
     _, _, err = run("train", "--out", str(path), "--seeds", "2")
-    assert "exists. Type --resume to finish its seeds" in _one_line(err)
+    assert "exists. Type --resume to finish its trials" in _one_line(err)
 
 
 @pytest.mark.parametrize("command", [["report"], ["compare"], ["play"], ["solve"], ["train"]])
@@ -321,7 +321,7 @@ def test_a_run_of_another_format_version_is_refused(run, untrained, certified, c
         (["train", "--resume", "--out", "nowhere"], "there is no run nowhere"),
         (["train", "--resume", "--model.width", "64"], "there is no run under runs/ yet"),
         (["train", "--resume", "--overwrite"], "exclude each other"),
-        (["train", "--resume", "--seeds", "3"], "it has no seeds.json"),
+        (["train", "--resume", "--seeds", "3"], "it has no plan.json"),
         (["train", "--seeds", "2", "--threads", "auto"], "needs a number of threads, got auto"),
         (["train", "--threads", "two"], "whole number from 1 up, got 'two'"),
         (["train", "--seed", "9" * 30], "seed must be 0 to"),

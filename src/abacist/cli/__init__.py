@@ -19,6 +19,7 @@ from abacist.errors import AbacistError, NotSaved, UserError, nearest
 
 COMMANDS = {
     "train": "train a recipe, score the model and try to prove it right",
+    "sweep": "train many runs over settings and seeds, with one table of results",
     "solve": "let a trained model solve problems",
     "score": "score a trained model by one suite or many, with intervals",
     "look": "look inside a trained model: attention, attribution, ablation and more",

@@ -18,9 +18,10 @@ from abacist.recipes.recipe import Recipe
 
 if TYPE_CHECKING:
     from abacist.certificates.record import Certificate
-    from abacist.runs.outcome import Distribution, Outcome
     from abacist.runs.run import Run
     from abacist.scoring.records import Scorecard, Solution
+    from abacist.sweeps.plan import Plan
+    from abacist.sweeps.sweep import Progress
     from abacist.training.loop import Observer
     from abacist.training.metrics import Metrics
 
@@ -211,7 +212,7 @@ def _check_unchanged(
 
 def _resumes_many_seeds(parsed: argparse.Namespace) -> bool:
     """Whether the directory to be resumed is one of many seeds."""
-    return bool(parsed.resume and parsed.out and (Path(parsed.out) / "seeds.json").is_file())
+    return bool(parsed.resume and parsed.out and (Path(parsed.out) / "plan.json").is_file())
 
 
 def _train_many(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
@@ -219,84 +220,87 @@ def _train_many(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
     from abacist.cli import show
     from abacist.cli.progress import Ticker
     from abacist.reports import terminal
+    from abacist.sweeps import sweep
+    from abacist.sweeps.local import LocalProcesses
 
     if parsed.overwrite or parsed.train_only or parsed.track:
         raise ConfigurationError(
             "--seeds goes with neither --overwrite, --train-only nor --track. "
             "Type another --out, or train the seeds one by one."
         )
-    path, name, carry_out = (_resume_many if parsed.resume else _start_many)(parsed, changes)
+    plan, path = (_plan_in if parsed.resume else _plan_of_seeds)(parsed, changes)
+    executor = LocalProcesses(parsed.jobs, plan.threads)
+    name = plan.recipe.name
     with Ticker("training seeds") as ticker:
         is_announced = False
 
-        def update(steps: int, total: int, outcomes: "list[Outcome]") -> None:
+        def update(progress: "Progress") -> None:
             nonlocal is_announced
             if not is_announced:
                 ticker.say(f"training seeds of {name} into {path}")
             is_announced = True
-            right = sum(outcome.is_right for outcome in outcomes)
-            ticker.update(steps, total, f"{len(outcomes)} seeds finished, {right} without an error")
+            right = sum(outcome.is_right for outcome in progress.outcomes)
+            details = f"{len(progress.outcomes)} seeds finished, {right} without an error"
+            ticker.update(progress.steps, progress.total_steps, details)
 
         try:
-            distribution = carry_out(update)
+            if parsed.resume:
+                results = sweep.resume(path, executor, update)
+            else:
+                results = sweep.start(plan, path, executor, update)
         except KeyboardInterrupt:
             again = terminal.command("train", "--resume", "--out", str(path))
             ticker.say(f"abacist: interrupted and saved. Resume with: {again}")
             return 130
+    (group,) = results.groups
+    failures = [{"run": run, "reason": reason} for run, reason in results.failures.items()]
     if parsed.json:
-        print(json.dumps({"run": str(path), "recipe": name} | distribution.to_json()))
-        return 0
-    terminal.console().print(show.seeds(distribution), soft_wrap=True)
-    print(f"\nThe runs are {path}/seed-{distribution.outcomes[0].seed} and so on.")
-    return 0
+        record = {"run": str(path), "recipe": name, "failures": failures}
+        print(json.dumps(record | group.distribution.to_json()))
+    else:
+        terminal.console().print(show.seeds(group.distribution), soft_wrap=True)
+        for failure in failures:
+            print(f"{failure['run']} failed: {failure['reason']}")
+        print(f"\nThe runs are {path}/seed-{plan.seeds[0]} and so on.")
+    return 1 if failures else 0
 
 
-_CarryOut = Callable[[Callable[[int, int, "list[Outcome]"], None]], "Distribution"]
-_Seeds = tuple[Path, str, _CarryOut]
-"""The directory of the seeds, the name of their recipe, and what trains them with progress reported."""
-
-
-def _start_many(parsed: argparse.Namespace, changes: dict[str, str]) -> _Seeds:
-    from abacist.runs import directory, seeds
+def _plan_of_seeds(parsed: argparse.Namespace, changes: dict[str, str]) -> "tuple[Plan, Path]":
+    """Return the plan of the seeds that were typed, and the directory to train them in."""
+    from abacist.runs import directory
+    from abacist.sweeps import sweep
 
     recipe = _recipe(parsed, changes)
     path = Path(parsed.out) if parsed.out else directory.new_path(recipe.name)
     if parsed.threads == "auto":
         raise ConfigurationError("--seeds needs a number of threads, got auto. Try --threads 1.")
     first = parsed.seed or 0
-    return (
-        path,
-        recipe.name,
-        lambda on_progress: seeds.start(
-            recipe,
-            path,
-            range(first, first + (parsed.seeds or 1)),
-            parsed.jobs,
-            parsed.threads or 1,
-            parsed.device or "auto",
-            on_progress,
-        ),
-    )
+    seeds = range(first, first + (parsed.seeds or 1))
+    return sweep.of_seeds(recipe, seeds, parsed.threads or 1, parsed.device or "auto"), path
 
 
-def _resume_many(parsed: argparse.Namespace, changes: dict[str, str]) -> _Seeds:
-    from abacist.runs import directory, seeds
+def _plan_in(parsed: argparse.Namespace, changes: dict[str, str]) -> "tuple[Plan, Path]":
+    """Return the plan of the seeds to be resumed, and their directory."""
+    from abacist.sweeps import plan as plans
 
     if not _resumes_many_seeds(parsed):
         raise ConfigurationError(
-            f"there are no seeds to resume in {parsed.out or 'the newest run'}: it has no seeds.json. "
+            f"there are no seeds to resume in {parsed.out or 'the newest run'}: it has no plan.json. "
             "Type --out with a directory that abacist train --seeds made."
         )
     path = Path(parsed.out)
-    plan = seeds.read_plan(path)
-    recipe = directory.recipe_in(plan)
+    plan = plans.read(path)
+    if len(plan.groups) > 1:
+        raise ConfigurationError(
+            f"{path} is a sweep over settings. Type abacist sweep --resume --out {path}."
+        )
     options = {
-        "seed": (plan["seeds"][0], parsed.seed),
-        "seeds": (len(plan["seeds"]), parsed.seeds),
-        **{name: (plan[name], getattr(parsed, name)) for name in ("jobs", "threads", "device")},
+        "seed": (plan.seeds[0], parsed.seed),
+        "seeds": (len(plan.seeds), parsed.seeds),
+        **{name: (getattr(plan, name), getattr(parsed, name)) for name in ("threads", "device")},
     }
-    _check_unchanged(path, recipe, parsed.recipe, changes, options)
-    return path, recipe.name, lambda on_progress: seeds.resume(path, on_progress)
+    _check_unchanged(path, plan.recipe, parsed.recipe, changes, options)
+    return plan, path
 
 
 def _with_progress(

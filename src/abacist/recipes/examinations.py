@@ -20,13 +20,18 @@ class ArithmeticSample:
     """Number of digits of the first and of the second operand."""
     n: int = 10_000
     """Number of problems."""
-    sampling: Literal["lengths", "nines"] = "lengths"
+    sampling: Literal["lengths", "nines", "carry-chains"] = "lengths"
+    """As the task's setting; with `carry-chains`, every column of a sum carries into the next one."""
 
     @property
     def name(self) -> str:
         """Name of the row. The random problems depend on it."""
-        rich = ", half of them rich in nines" if self.sampling == "nines" else ""
-        return f"{self.digits[0]} {self.operation} {self.digits[1]} digits{rich}"
+        suffix = {
+            "lengths": "",
+            "nines": ", half of them rich in nines",
+            "carry-chains": ", a carry through every digit",
+        }[self.sampling]
+        return f"{self.digits[0]} {self.operation} {self.digits[1]} digits{suffix}"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ runs/add-20261121-153012/
   scorecard.json      the scores; failures.jsonl beside it; lengths.png and grid.png are drawn from it
   certificate.json    the outcome of the proof
   attention.json      mean attention by difference of place, for the report
-  outcome.json        cost, scores and certificate in one record, for runs that are one of many seeds
+  outcome.json        cost, scores and certificate in one record, for runs that are trials of a sweep
   report.html         everything above, to be read in a browser
 """
 
@@ -34,7 +34,7 @@ from abacist.training.metrics import Metrics
 RUNS = Path("runs")
 
 FORMAT_VERSION = 2
-"""Version of the layout of run directories, which `run.json` and `seeds.json` state."""
+"""Version of the layout of run directories, which `run.json` and `plan.json` state."""
 
 MAX_SEED = (1 << 63) - 1
 MAX_THREADS = 1_024
@@ -262,7 +262,7 @@ def read_recipe(directory: RunDirectory) -> tuple[Recipe, dict[str, Any]]:
 
 
 def recipe_in(record: Mapping[str, Any]) -> Recipe:
-    """Return the recipe that `run.json` or `seeds.json` holds."""
+    """Return the recipe that `run.json` or `plan.json` holds."""
     recipe: Recipe = from_json(Recipe, record["recipe"])
     return recipe
 

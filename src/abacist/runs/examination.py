@@ -66,6 +66,8 @@ def train_and_examine(
         peak_memory_mib=memory,
         parameters=begun["parameters"],
         steps_to_target=next(reached, None),
+        validation=metrics[-1]["exact_match"]["value"] if metrics else None,
+        validation_loss=metrics[-1]["validation_loss"] if metrics else None,
         curve=[
             {key: record[key] for key in ("step", "loss", "seconds")}
             | {"exact_match": record["exact_match"]["value"]}
@@ -123,8 +125,11 @@ def _draw_shapes(sample: Sample, run: Run, generator: torch.Generator) -> tuple[
         return sorting, sorting.draw_shapes(count, generator)
     assert isinstance(trained_task, ArithmeticConfig)
     digits = torch.tensor([sample.digits]).expand(count, 2)
-    task = replace(trained_task, sampling=sample.sampling).build()
-    return task, Shapes.of(digits, sample.operation)
+    task = replace(trained_task, sampling=sample.sampling, carry_chains=()).build()
+    shapes = Shapes.of(digits, sample.operation)
+    if sample.sampling == "carry-chains":
+        shapes = replace(shapes, chain_B=digits.amax(dim=1))
+    return task, shapes
 
 
 def _certificate(run: Run) -> dict[str, Any]:

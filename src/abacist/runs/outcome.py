@@ -1,6 +1,6 @@
 """The outcome of one seed: what it cost, how it learned, how it scored, and whether it is certified.
 
-One record, written to `outcome.json` in the directory of each of many seeds, and as an entry of
+One record, written to `outcome.json` in the directory of each trial of a sweep, and as an entry of
 `seeds` in the committed `results/RECIPE.json`. Imports no torch.
 """
 
@@ -40,6 +40,10 @@ class Outcome:
     certificate: dict[str, Any] | None
     """Whether the model is certified, with neighbourhoods, wrong ones and smallest margin; None if never tried."""
     circumstances: dict[str, Any]
+    validation: float | None = None
+    """Exact match on validation problems at the end of training."""
+    validation_loss: float | None = None
+    """Loss on validation problems at the end of training, in nats per token."""
     failure: str | None = None
     """Why training stopped before its end; None if it did not."""
 

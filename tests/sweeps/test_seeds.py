@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 import abacist
-from abacist import files, recipes
+from abacist import files, generators, recipes
 from abacist.configuration import override
 from abacist.errors import RunError, TrainingDiverged
 from abacist.recipes.examinations import (
@@ -22,9 +22,12 @@ from abacist.recipes.examinations import (
     SortingSample,
 )
 from abacist.runs import outcome as outcomes_of_seeds
-from abacist.runs import seeds, training
-from abacist.runs.examination import train_and_examine
+from abacist.runs import training
+from abacist.runs.examination import _draw_shapes, train_and_examine
 from abacist.runs.outcome import Distribution, Outcome
+from abacist.sweeps import plan as plans
+from abacist.sweeps import sweep
+from abacist.sweeps.local import LocalProcesses
 from abacist.training import checkpoint
 
 
@@ -39,19 +42,19 @@ def same(a, b):
 def test_seeds_are_trained_as_if_alone_and_reported_as_a_distribution(tmp_path, quick_settings):
     recipe = override(recipes.find("add"), quick_settings)
     calls = []
-    distribution = seeds.start(
-        recipe, tmp_path / "seeds", [3, 4], 1, 1, "cpu", lambda *call: calls.append(call)
-    )
+    plan = sweep.of_seeds(recipe, [3, 4], device="cpu")
+    results = sweep.start(plan, tmp_path / "seeds", LocalProcesses(1), calls.append)
+    distribution = results.groups[0].distribution
     alone = abacist.train("add", out=tmp_path / "alone", seed=4, settings=quick_settings)
     assert same(weights(tmp_path / "seeds" / "seed-4"), weights(alone.path))
     assert [outcome.seed for outcome in distribution.outcomes] == [3, 4]
     assert distribution.without_error.n == distribution.certified.n == 2
-    assert calls[-1] == (48, 48, distribution.outcomes)
+    assert calls[-1] == sweep.Progress(48, 48, distribution.outcomes, num_tuned=0, num_failed=0)
     data = distribution.to_json()
     assert data["worst_exact_match"] <= data["median_exact_match"]
     # A finished seed is not trained again, and one without an outcome is only examined again.
     (tmp_path / "seeds" / "seed-4" / "outcome.json").unlink()
-    again = seeds.resume(tmp_path / "seeds")
+    again = sweep.resume(tmp_path / "seeds", LocalProcesses(1)).groups[0].distribution
     assert again.outcomes[0] == distribution.outcomes[0]
     assert again.outcomes[1].rows == distribution.outcomes[1].rows
     assert again.outcomes[1].processor_seconds is None
@@ -96,10 +99,19 @@ def test_a_seed_that_diverges_has_an_outcome_that_says_why(tmp_path, quick_setti
     assert (outcome.rows, outcome.certificate, outcome.is_right) == ([], None, False)
 
 
-def test_seeds_json_of_another_version_is_refused(tmp_path):
-    (tmp_path / "seeds.json").write_text('{"seeds": [0]}')
-    with pytest.raises(RunError, match=r"seeds\.json has no format version and this abacist reads"):
-        seeds.resume(tmp_path)
+def test_a_plan_of_another_version_is_refused(tmp_path):
+    (tmp_path / "plan.json").write_text('{"seeds": [0]}')
+    with pytest.raises(RunError, match=r"plan\.json has no format version and this abacist reads"):
+        plans.read(tmp_path)
+
+
+def test_a_sample_by_carry_chain_has_a_carry_through_every_digit(untrained):
+    sample = ArithmeticSample("+", (6, 6), 50, "carry-chains")
+    generator = generators.generator(0, "record", sample.name)
+    task, shapes = _draw_shapes(sample, untrained, generator)
+    problems = task.draw(shapes, generator)
+    assert task.longest_carry_chain(problems).tolist() == [6] * len(problems)
+    assert sample.name == "6 + 6 digits, a carry through every digit"
 
 
 def _outcome(seed, steps_to_target, errors=0, failure=None):

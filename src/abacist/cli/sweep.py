@@ -1,0 +1,231 @@
+"""`abacist sweep`: many runs over settings and seeds, with one table of results."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from abacist import recipes
+from abacist.cli.arguments import Parser, split_off_settings, whole_number
+from abacist.errors import ConfigurationError, UserError
+
+if TYPE_CHECKING:
+    from abacist.sweeps.choices import Range, Values
+    from abacist.sweeps.execution import Executor
+    from abacist.sweeps.plan import Plan
+    from abacist.sweeps.results import Results
+    from abacist.sweeps.sweep import OnProgress, Progress
+
+_LONGEST_SWEEP = 1_000_000_000
+
+
+def run(arguments: list[str]) -> int:
+    """Return exit code 0 if every trial has ended, whatever its score; 1 if one failed; 130 after Ctrl-C."""
+    parser = _parser()
+    changes, options = split_off_settings(arguments)
+    parsed = parser.parse(options)
+    if parsed.resume:
+        return _resume(parsed, changes)
+    return _start(parsed, changes)
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        "sweep",
+        "Train many runs over settings and seeds, score and prove each, and show one table of results.",
+        epilog="Examples:\n"
+        "  abacist sweep add --over model.width=16,32 --over training.learning_rate=3e-3,1e-2 --seeds 3\n"
+        "  abacist sweep add --over training.learning_rate=log:1e-3..1e-1 --random 20\n"
+        "  abacist sweep studies/positions.toml --out runs/positions\n"
+        "  abacist sweep --resume --out runs/positions\n\n"
+        "Settings such as --training.num_steps 500 hold for all trials.",
+    )
+    parser.add_argument(
+        "what",
+        nargs="?",
+        metavar="FILE.toml|RECIPE",
+        help="a sweep file, or the name of a recipe (default: add)",
+    )
+    parser.add_argument(
+        "--over",
+        action="append",
+        default=[],
+        metavar="NAME=VALUES",
+        help="values of a setting, with commas between; or a range, LOW..HIGH or log:LOW..HIGH, "
+        "for --random. All combinations of several --over are tried",
+    )
+    parser.add_argument(
+        "--random",
+        type=whole_number(1),
+        metavar="N",
+        help="draw N random combinations instead of trying all",
+    )
+    parser.add_argument(
+        "--seeds", type=whole_number(1), metavar="N", help="seeds of each group (default: 1)"
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", help="directory of the sweep (default: a new one in runs/)"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="finish the sweep in --out, failed trials included"
+    )
+    parser.add_argument(
+        "--jobs",
+        type=whole_number(1),
+        metavar="N",
+        help="number of trials side by side on this machine (default: one per processor)",
+    )
+    parser.add_argument(
+        "--threads", type=whole_number(1), metavar="N", help="threads of each trial (default: 1)"
+    )
+    parser.add_argument("--device", metavar="NAME", help="cpu, cuda, mps or auto (default: auto)")
+    parser.add_argument("--yes", action="store_true", help="train even more than 10,000 trials")
+    parser.add_json()
+    return parser
+
+
+def _start(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
+    from abacist.runs import directory
+    from abacist.sweeps import sweep
+
+    if parsed.what is not None and parsed.what.endswith(".toml"):
+        plan = _plan_of_file(parsed, changes)
+    else:
+        plan = _plan_of_options(parsed, changes)
+    path = Path(parsed.out) if parsed.out else directory.new_path(f"sweep-{plan.recipe.name}")
+    executor = _executor(parsed, plan)
+    return _carry_out(
+        parsed, plan, path, lambda progress: sweep.start(plan, path, executor, progress)
+    )
+
+
+def _resume(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
+    from abacist.sweeps import plan as plans
+    from abacist.sweeps import sweep
+
+    if parsed.out is None:
+        raise UserError("--resume needs the directory of a sweep. Type --out DIR.")
+    typed = [parsed.what, *parsed.over, parsed.random, parsed.seeds, parsed.threads, parsed.device]
+    if changes or any(value is not None for value in typed):
+        raise ConfigurationError(
+            f"{parsed.out} is resumed with its own settings. "
+            f"Type abacist sweep --resume --out {parsed.out}, or another --out to start a sweep."
+        )
+    path = Path(parsed.out)
+    plan = plans.read(path)
+    executor = _executor(parsed, plan)
+    return _carry_out(parsed, plan, path, lambda progress: sweep.resume(path, executor, progress))
+
+
+def _executor(parsed: argparse.Namespace, plan: "Plan") -> "Executor":
+    from abacist.sweeps.local import LocalProcesses
+
+    return LocalProcesses(parsed.jobs, plan.threads)
+
+
+def _plan_of_file(parsed: argparse.Namespace, changes: dict[str, str]) -> "Plan":
+    from abacist.sweeps import sweep_file
+
+    options = {
+        "--over": parsed.over,
+        "--random": parsed.random,
+        "--threads": parsed.threads,
+        "--device": parsed.device,
+        **{f"--{name}": True for name in changes},
+    }
+    if typed := [name for name, value in options.items() if value]:
+        raise ConfigurationError(
+            f"{typed[0]} belongs into {parsed.what}, which says what the sweep is. Write it there."
+        )
+    return sweep_file.read(Path(parsed.what), parsed.seeds, parsed.yes)
+
+
+def _plan_of_options(parsed: argparse.Namespace, changes: dict[str, str]) -> "Plan":
+    from abacist.sweeps.choices import Choices
+
+    over: dict[str, Values] = {}
+    for text in parsed.over:
+        name, values = _values(text)
+        if name in over:
+            raise UserError(f"--over {name} is typed twice. Type all its values in one --over.")
+        over[name] = values
+    choices = Choices(
+        recipe=recipes.find(parsed.what or "add"),
+        settings=changes,
+        over=over,
+        num_draws=parsed.random,
+        seeds=range(parsed.seeds or 1),
+        threads=parsed.threads or 1,
+        device=parsed.device or "auto",
+    )
+    return choices.plan(parsed.yes)
+
+
+def _values(text: str) -> "tuple[str, Values]":
+    """Return the name and the values in the argument of `--over`."""
+    name, equals, values = text.partition("=")
+    if not equals or not name:
+        raise UserError(
+            f"--over needs a setting and its values, got {text!r}. Try --over model.width=16,32."
+        )
+    if ".." in values:
+        return name, _range(name, values)
+    return name, [value for value in values.split(",") if value]
+
+
+def _range(name: str, text: str) -> "Range":
+    from abacist.sweeps.choices import Range
+
+    low, _, high = text.removeprefix("log:").partition("..")
+    try:
+        ends = [_number(end) for end in (low, high)]
+    except ValueError:
+        raise UserError(
+            f"--over {name} needs a range of numbers, got {text!r}. Try log:0.001..0.1."
+        ) from None
+    return Range(ends[0], ends[1], "log" if text.startswith("log:") else "linear")
+
+
+def _number(text: str) -> float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _carry_out(parsed: argparse.Namespace, plan: "Plan", path: Path, call: Any) -> int:
+    """Carry out a sweep with progress shown, write its page, and print its table."""
+    from abacist import files
+    from abacist.cli.progress import Ticker
+    from abacist.reports import sweep_report, sweep_views, terminal
+    from abacist.sweeps.plan import PAGE
+
+    with Ticker("training trials") as ticker:
+        ticker.say(
+            f"{plan.num_trials:,} trials of {plan.recipe.name} in {len(plan.groups):,} groups, into {path}"
+        )
+        try:
+            results: Results = call(_shown(ticker, plan))
+        except KeyboardInterrupt:
+            again = terminal.command("sweep", "--resume", "--out", str(path))
+            ticker.say(f"abacist: interrupted and saved. Resume with: {again}")
+            return 130
+    with files.not_saved_as_warning("The page"):
+        sweep_report.write(results, path)
+    if parsed.json:
+        print(json.dumps({"sweep": str(path)} | results.to_json()))
+    else:
+        terminal.console().print(terminal.Shown(sweep_views.tables(results)), soft_wrap=True)
+        print(f"\nThe sweep is in {path}, with every run, sweep.json and {PAGE}.")
+    return 1 if results.failures else 0
+
+
+def _shown(ticker: Any, plan: "Plan") -> "OnProgress":
+    def update(progress: "Progress") -> None:
+        finished = progress.num_tuned + len(progress.outcomes)
+        details = f"{finished:,} of {plan.num_trials:,} trials finished"
+        if progress.num_failed:
+            details += f", {progress.num_failed:,} failed"
+        ticker.update(progress.steps, progress.total_steps, details)
+
+    return update

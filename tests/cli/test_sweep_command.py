@@ -1,0 +1,93 @@
+"""The command `abacist sweep`, and its executor on this machine."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from abacist import recipes
+from abacist.cli import main
+from abacist.configuration import override
+from abacist.sweeps import sweep
+from abacist.sweeps.choices import Choices
+from abacist.sweeps.local import LocalProcesses
+
+
+def _settings(settings):
+    return [word for name, value in settings.items() for word in (f"--{name}", str(value))]
+
+
+def test_a_sweep_trains_scores_and_proves_every_trial_and_is_resumed(
+    tmp_path, quick_settings, capsys
+):
+    out = tmp_path / "sweep"
+    over = ["--over", "training.learning_rate=1e-2,-1"]
+    assert main(["sweep", "add", *_settings(quick_settings), *over, "--out", str(out)]) == 2
+    assert "got -1.0" in capsys.readouterr().err
+    assert not out.exists()
+    over = ["--over", "model.norm=layer,rms"]
+    arguments = ["sweep", "add", *_settings(quick_settings), *over, "--out", str(out), "--json"]
+    assert main(arguments) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert [group["group"] for group in printed["groups"]] == ["norm=layer", "norm=rms"]
+    assert printed["failures"] == []
+    for name in ("norm=layer", "norm=rms"):
+        run = out / name / "seed-0"
+        for file in ("run.json", "scorecard.json", "certificate.json", "outcome.json"):
+            assert (run / file).is_file()
+    assert (out / "sweep.html").is_file()
+    assert main(arguments) == 2
+    assert "exists. Type --resume to finish its trials" in capsys.readouterr().err
+    assert main(["sweep", "--resume", "--out", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == printed
+    assert main(["sweep", "--resume", "--out", str(out), "--seeds", "3"]) == 2
+    assert "is resumed with its own settings" in capsys.readouterr().err
+    assert main(["train", "--resume", "--out", str(out)]) == 2
+    assert f"Type abacist sweep --resume --out {out}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["sweep", "ad"], "did you mean 'add'?"),
+        (["sweep", "none.toml"], "none.toml cannot be read"),
+        (["sweep", "--over", "model.width"], "Try --over model.width=16,32"),
+        (["sweep", "--over", "model.width="], "model.width has no value"),
+        (["sweep", "--over", "model.width=1..x", "--random", "2"], "needs a range of numbers"),
+        (["sweep", "--over", "model.norm=rms", "--over", "model.norm=layer"], "is typed twice"),
+        (["sweep", "--resume"], "--resume needs the directory of a sweep"),
+        (["sweep", "--resume", "--out", "."], "it has no plan.json"),
+        (["sweep", "some.toml", "--over", "model.width=8"], "--over belongs into some.toml"),
+        (["sweep", "add", "--seeds", "20000"], "more than 10,000 trials. Type --yes"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert message in error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_trial_whose_process_is_killed_or_raises_is_listed_and_stops_no_other(
+    tmp_path, quick_settings
+):
+    recipe = override(recipes.find("add"), quick_settings)
+    over = {"training.num_steps": [1_000_000, 10], "model.num_heads": [2]}
+    plan = Choices(recipe=recipe, over=over).plan()
+    killed = tmp_path / "sweep" / plan.groups[0].name / "seed-0"
+    executor = LocalProcesses(1)
+
+    def kill(progress):
+        time.sleep(0.05)
+        for running in executor._running:
+            if running.directory.path == killed and list(killed.glob("checkpoints/step-*")):
+                os.kill(running.process.pid, signal.SIGKILL)
+
+    results = sweep.start(plan, tmp_path / "sweep", executor, kill)
+    (failure,) = results.failures.values()
+    assert failure == "its process was ended by SIGKILL, perhaps for lack of memory"
+    assert [len(group.outcomes) for group in results.groups] == [0, 1]
