@@ -1,4 +1,4 @@
-"""The drill: hostile settings, expressions and streams, full disks and kills, with counts.
+"""The drill: hostile settings, expressions, streams, full and read-only disks, signals and kills, with counts.
 
     python benchmarks/drill.py [--scale 0.1] [--seed 0] [--out results/drill.json]
 
@@ -14,6 +14,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,7 @@ from abacist.training import checkpoint
 
 NUM_KILLS, NUM_KILLS_WHILE_WRITING = 30, 20
 NUM_EXPRESSIONS = 1_000
+NUM_GROUPS = 8
 HOSTILE_VALUES = (
     *("", "-1", "9" * 400, "nan", "１２", "None", "🙂", "a\nb", "../../etc/passwd", "$(true)"),
 )
@@ -48,6 +50,11 @@ TRAINING = {
     "model.num_heads": 2,
     "model.mlp_width": 16,
 }
+FULL_DISK = "ulimit -f 0;"
+READ_ONLY = (
+    "unshare --map-root-user --mount bash -c "
+    "'mount --bind $FOLDER $FOLDER && mount -o remount,ro,bind $FOLDER && exec \"$@\"' bash"
+)
 Failures = Iterator[str | None]
 """For each fault what failed, or None."""
 
@@ -122,23 +129,77 @@ def closed_streams(run: Path, scale: float) -> Failures:
             yield failure and f"{' '.join(arguments)} {stream}: {failure}"
 
 
-def full_disk(run: Path, folder: Path, scale: float) -> Failures:
-    """Commands that may not write: results are shown, and nothing is half written."""
-    copy = Path(shutil.copytree(run, folder / "full"))
+def unwritable(run: Path, folder: Path, scale: float, prefix: str) -> Failures:
+    """Commands that may not write: results are shown, and nothing is half written.
+
+    Args:
+        prefix: a line of bash that makes writing to `$FOLDER` impossible for the command after it.
+    """
+    folder.mkdir()
+    copy = Path(shutil.copytree(run, folder / "run"))
     before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
     tasks = [["score", str(copy), "--num-problems", "5", "--longest", "10"], ["prove", str(copy)]]
     tasks += [["report", str(copy)], ["train", "add", "--out", str(folder / "new")]]
+    tasks += [["train", "add", "--seeds", "2", "--out", str(folder / "group")]]
     for arguments in tasks[: max(1, round(scale * len(tasks)))]:
-        line = ["bash", "-c", 'ulimit -f 0; "$@"', "bash", *command(*arguments)]
-        result = subprocess.run(line, capture_output=True, text=True)
+        line = ["bash", "-c", f'{prefix} "$@"', "bash", *command(*arguments)]
+        environment = {**os.environ, "FOLDER": str(folder)}
+        result = subprocess.run(line, capture_output=True, text=True, env=environment)
         failure = complaint_about(result.returncode, result.stderr)
         if failure is None and "cannot write" not in result.stderr:
-            failure = "does not say that it could not be saved"
+            failure = f"does not say that it could not be saved: {result.stderr[-200:]}"
         if failure is None and arguments[0] in ("score", "prove") and not result.stdout:
             failure = "does not show its result"
         if failure is None and {p: p.read_bytes() for p in before if p.exists()} != before:
             failure = "changed a file"
-        yield failure and f"{arguments[0]} on a full disk: {failure}"
+        yield failure and f"{arguments[0]} where nothing can be written: {failure}"
+
+
+def interrupted_groups(folder: Path, scale: float, generator: random.Random) -> Failures:
+    """Groups of seeds that are ended in four ways: no process is left, and the group resumes."""
+    words = [f"--{name}={value}" for name, value in TRAINING.items()]
+    ways = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
+    for number in range(max(1, round(scale * NUM_GROUPS))):
+        path, way = folder / f"group-{number}", ways[number % len(ways)]
+        arguments = command("train", "add", "--seeds", "2", "--out", str(path), *words)
+        with subprocess.Popen(
+            arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as process:
+            while process.poll() is None and not list(path.glob("seed-*/run.json")):
+                time.sleep(0.01)
+            time.sleep(generator.uniform(0, 2))
+            process.send_signal(way)
+            _, errors = process.communicate(timeout=60)
+        failure = "a traceback" if "Traceback" in errors else None
+        if process.returncode == 2:
+            failure = f"did not begin: {errors[-200:]}"
+        deadline = time.monotonic() + 20
+        while failure is None and (left := processes_that_name(path)):
+            if time.monotonic() > deadline:
+                failure = f"left {len(left)} processes"
+                for pid in left:
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.1)
+        resumed = subprocess.run(
+            command("train", "--resume", "--out", str(path)), capture_output=True, text=True
+        )
+        if failure is None and resumed.returncode not in (0, 1):
+            failure = f"does not resume: {resumed.stderr[-200:]}"
+        yield failure and f"{way.name} to a group: {failure}"
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def processes_that_name(path: Path) -> list[int]:
+    """The processes, other than this one, whose command, directory or open files are in a directory."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            links = [*(process / "fd").iterdir(), process / "cwd"]
+            texts = [os.readlink(link) for link in links]
+            texts.append((process / "cmdline").read_bytes().decode(errors="replace"))
+            if int(process.name) != os.getpid() and any(str(path) in text for text in texts):
+                found.append(int(process.name))
+    return found
 
 
 def kills(folder: Path, scale: float, generator: random.Random) -> Failures:
@@ -208,7 +269,9 @@ def main_program() -> int:
             "hostile settings": hostile_settings(parsed.scale),
             "hostile expressions": hostile_expressions(trained.path, parsed.scale, generator),
             "closed and full streams": closed_streams(trained.path, parsed.scale),
-            "full disk": full_disk(trained.path, folder, parsed.scale),
+            "full disk": unwritable(trained.path, folder / "full", parsed.scale, FULL_DISK),
+            "read-only mount": unwritable(trained.path, folder / "ro", parsed.scale, READ_ONLY),
+            "groups ended by signals": interrupted_groups(folder, parsed.scale, generator),
             "kill -9 and resume": kills(folder, parsed.scale, generator),
         }
         for part, results in parts.items():
