@@ -72,6 +72,8 @@ def test_the_examination_of_a_record_has_its_own_samples(tmp_path, quick_setting
     assert outcome.certificate is None
     assert (outcome.steps, outcome.batch_size, outcome.threads) == (24, 8, 1)
     assert [point["step"] for point in outcome.curve] == [0, 10, 20, 24]
+    measured = {"loss", "validation_loss", "exact_match", "token_accuracy"}
+    assert measured | {"training_token_accuracy"} <= outcome.curve[-1].keys()
     path = tmp_path / "outcome.json"
     path.write_text(json.dumps(outcome.to_json()))
     assert outcomes_of_seeds.read(path) == outcome

@@ -69,8 +69,9 @@ def train_and_examine(
         validation=metrics[-1]["exact_match"]["value"] if metrics else None,
         validation_loss=metrics[-1]["validation_loss"] if metrics else None,
         curve=[
-            {key: record[key] for key in ("step", "loss", "seconds")}
-            | {"exact_match": record["exact_match"]["value"]}
+            {key: record[key] for key in ("step", "loss", "validation_loss", "seconds")}
+            | {name: record[name]["value"] for name in ("exact_match", "token_accuracy")}
+            | {"training_token_accuracy": record["training_sample"]["token_accuracy"]["value"]}
             for record in metrics[:: max(1, len(metrics) // CURVE_POINTS)]
         ],
         rows=[]

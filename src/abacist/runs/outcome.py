@@ -34,7 +34,7 @@ class Outcome:
     steps_to_target: int | None
     """First recorded step with an exact match on validation of `training.stop_at` (1 without one); None if never."""
     curve: list[dict[str, Any]]
-    """At most `CURVE_POINTS` records of `metrics.jsonl`: step, loss, seconds and exact match."""
+    """At most `CURVE_POINTS` records of `metrics.jsonl`: step, losses, seconds, exact match and token accuracy."""
     rows: list[dict[str, Any]]
     """Every count of the scorecard: suite, name, measure, errors, n and smallest margin."""
     certificate: dict[str, Any] | None
