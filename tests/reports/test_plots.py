@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from abacist.intervals import Proportion
-from abacist.reports import plots, svg
+from abacist.reports import matplotlib_figures, plots, svg
 from abacist.reports.html_builder import Markup, element, prose, table
 from abacist.reports.plots import Axis, Curve, LineChart
 from abacist.reports.score_plots import length_grid
@@ -78,6 +78,14 @@ def test_a_grid_on_a_terminal_has_a_character_for_each_square():
     lines = [line.rstrip() for line in printed(GRID).splitlines()]
     top = lines.index("2  █")
     assert lines[top + 1] == "1 ▓·"
+
+
+def test_plots_in_a_notebook_are_one_small_picture():
+    one, two = (matplotlib_figures.Inline([GRID] * n, columns=1)._repr_png_() for n in (1, 2))
+    assert one.startswith(b"\x89PNG")
+    heights = [int.from_bytes(png[20:24], "big") for png in (one, two)]
+    assert heights[1] == 2 * heights[0]
+    assert len(two) < 30_000
 
 
 def test_a_large_grid_is_merged_into_blocks():

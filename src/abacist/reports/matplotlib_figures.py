@@ -7,7 +7,7 @@ import io
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,29 @@ _WIDEST = 14.0
 _NUM_COLOURS = 10
 
 
+_DPI = 150
+_INLINE_DPI = 72
+"""Dots per inch of a picture in a notebook, whose file holds every picture."""
+
+
+@dataclass(frozen=True)
+class Inline:
+    """Plots that a notebook shows in one picture if they are the last value of a cell."""
+
+    plots: Sequence[Plot]
+    columns: int | None = None
+    """Number of panels in a row; None means as many as fit."""
+
+    def _repr_png_(self) -> bytes:
+        return _encoded(_figure(self.plots, self.columns), "png", _INLINE_DPI)
+
+
 def draw(plots: Sequence[Plot], path: Path, columns: int | None = None) -> None:
     """Draw plots as panels of one figure, in `columns` columns, by default as many as fit."""
+    save(_figure(plots, columns), path)
+
+
+def _figure(plots: Sequence[Plot], columns: int | None) -> Any:
     plots = [panel for plot in plots for panel in _panels(plot)][:_MOST_PANELS]
     sizes = [_size(plot) for plot in plots]
     width, height = (max(lengths) for lengths in zip(*sizes, strict=True))
@@ -54,7 +75,7 @@ def draw(plots: Sequence[Plot], path: Path, columns: int | None = None) -> None:
             axes.spines[["top", "right"]].set_visible(False)
         title = textwrap.fill(plot.title, max(30, round(14 * width)))
         axes.set_title(title, loc="left", fontsize=9)
-    save(figure, path)
+    return figure
 
 
 def _panels(plot: Plot) -> list[Plot]:
@@ -237,14 +258,15 @@ def save(figure: Any, path: Path) -> None:
     Text in an SVG stays text, so that it can be searched and read aloud. The same figure always
     gives the same bytes.
     """
+    files.write_bytes(path, _encoded(figure, path.suffix.removeprefix("."), _DPI))
+
+
+def _encoded(figure: Any, format: str, dpi: int) -> bytes:
     import matplotlib
 
-    buffer, is_svg = io.BytesIO(), path.suffix == ".svg"
+    buffer = io.BytesIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "abacist"}):
         figure.savefig(
-            buffer,
-            format=path.suffix.removeprefix("."),
-            dpi=150,
-            metadata={"Date": None} if is_svg else None,
+            buffer, format=format, dpi=dpi, metadata={"Date": None} if format == "svg" else None
         )
-    files.write_bytes(path, buffer.getvalue())
+    return buffer.getvalue()
