@@ -84,7 +84,7 @@ def test_plots_in_a_notebook_are_one_small_picture():
     one, two = (matplotlib_figures.Inline([GRID] * n, columns=1)._repr_png_() for n in (1, 2))
     assert one.startswith(b"\x89PNG")
     heights = [int.from_bytes(png[20:24], "big") for png in (one, two)]
-    assert heights[1] == 2 * heights[0]
+    assert abs(heights[1] - 2 * heights[0]) <= 1
     assert len(two) < 30_000
 
 
