@@ -184,8 +184,10 @@ def loaded() -> list[str]:
     sources = []
     for module, extension in _by_module.items():
         file = getattr(sys.modules.get(module), "__file__", None)
-        is_file = extension.source.endswith(".py") and file is not None
-        sources.append(str(Path(file).resolve()) if is_file else extension.source)
+        if file is not None and extension.source.endswith(".py"):
+            sources.append(str(Path(file).resolve()))
+        else:
+            sources.append(extension.source)
     return list(dict.fromkeys(sources))
 
 
