@@ -244,6 +244,7 @@ def test_train_resumes(run, tmp_path, quick_settings):
     assert "abacist: warning:" in err
     assert "is damaged" in err
     assert "from step 20" in err
+    assert run("train", "--resume", str(path), "--train-only")[0] == 0
 
 
 def test_settings_equal_to_those_of_the_run_may_be_typed_again_on_resuming(

@@ -34,6 +34,9 @@ def run(arguments: list[str]) -> int:
         parser.epilog = _settings_help(name)
     changes, options = split_off_settings(arguments)
     parsed = parser.parse(options)
+    if parsed.resume and parsed.recipe and not parsed.out and Path(parsed.recipe).is_dir():
+        # abacist train --resume runs/add is what people type.
+        parsed.out, parsed.recipe = parsed.recipe, None
     if parsed.resume and parsed.overwrite:
         raise ConfigurationError(
             "--resume and --overwrite exclude each other. Leave one of them out."
