@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 import torch
 
 import abacist
+from abacist import extensions
+from abacist.extensions import Registry
 from abacist.runs.run import Run
 
 # Tests run side by side, one worker per core. One thread also gives every machine of a kind the
@@ -23,6 +26,23 @@ def _restore_threads():
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def registries_as_before():
+    """Whatever a test registers or loads as an extension is gone after it."""
+    tables = [(registry, dict(registry), dict(registry.origins)) for registry in Registry.all]
+    modules, known = set(sys.modules), dict(extensions._by_module)
+    yield
+    for registry, entries, origins in tables:
+        registry.clear()
+        registry.update(entries)
+        registry.origins = origins
+    extensions._by_module.clear()
+    extensions._by_module.update(known)
+    for module in set(sys.modules) - modules:
+        if module.startswith(("abacist_extensions", "own_")):
+            del sys.modules[module]
 
 
 TrainOnce = Callable[[str, Callable[[Path], object]], Path]

@@ -3,14 +3,12 @@
 import json
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
 
 from abacist import extensions
 from abacist.cli import main
-from abacist.extensions import Registry
 from abacist.recipes import RECIPES, find
 from abacist.tasks.column_task import ColumnTask
 
@@ -21,25 +19,14 @@ RECORD = json.loads((ROOT / "results" / "column-tasks.json").read_text())
 
 
 @pytest.fixture(autouse=True)
-def as_before(monkeypatch):
-    """Whatever a test registers is gone after it."""
+def in_root(registries_as_before, monkeypatch):
+    """Commands of the page are typed in the root of the repository."""
     monkeypatch.chdir(ROOT)
-    tables = [(registry, dict(registry), dict(registry.origins)) for registry in Registry.all]
-    known = dict(extensions._by_module)
-    yield
-    for registry, entries, origins in tables:
-        registry.clear()
-        registry.update(entries)
-        registry.origins = origins
-    extensions._by_module.clear()
-    extensions._by_module.update(known)
-    for module in [name for name in sys.modules if name.startswith("abacist_extensions")]:
-        del sys.modules[module]
 
 
 def test_the_files_printed_are_the_examples():
     printed = re.findall(r"```python\n# (examples/\w+\.py)\n(.*?)```", PAGE, flags=re.DOTALL)
-    assert len(printed) == 5
+    assert len(printed) == 6
     for path, text in printed:
         assert text == (ROOT / path).read_text(), path
 

@@ -13,7 +13,6 @@ from abacist import extensions
 from abacist.cli import main
 from abacist.config_base import Config, ConfigFamily
 from abacist.errors import ConfigurationError, RunError, UserError
-from abacist.extensions import Registry
 from abacist.recipes import RECIPES, find
 from abacist.tasks.config import COLUMN_TASKS, TASKS, ArithmeticConfig
 
@@ -29,21 +28,7 @@ def step(carry, digits):
 TOTALS = "total % 3, total // 3"
 
 
-@pytest.fixture(autouse=True)
-def as_before():
-    """Whatever a test registers is gone after it."""
-    tables = [(registry, dict(registry), dict(registry.origins)) for registry in Registry.all]
-    modules, known = set(sys.modules), dict(extensions._by_module)
-    yield
-    for registry, entries, origins in tables:
-        registry.clear()
-        registry.update(entries)
-        registry.origins = origins
-    extensions._by_module.clear()
-    extensions._by_module.update(known)
-    for module in set(sys.modules) - modules:
-        if module.startswith(("abacist_extensions", "own_")):
-            del sys.modules[module]
+pytestmark = pytest.mark.usefixtures("registries_as_before")
 
 
 def write(path, name="own-sum", settings="", result=TOTALS):

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from abacist.formats.config import FORMATS as FORMATS
     from abacist.formats.config import FormatConfig as FormatConfig
     from abacist.formats.config import TextFormatConfig as TextFormatConfig
+    from abacist.models.config import POSITIONS as POSITIONS
+    from abacist.models.config import PositionScheme as PositionScheme
+    from abacist.models.encodings import CoordinateBias as CoordinateBias
+    from abacist.models.encodings import DifferenceBias as DifferenceBias
+    from abacist.models.encodings import VectorEncoding as VectorEncoding
+    from abacist.models.encodings import position_encoding as position_encoding
     from abacist.recipes import RECIPES as RECIPES
     from abacist.recipes import recipe as recipe
     from abacist.recipes.column_tasks import column_task as column_task
@@ -35,17 +41,23 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "FORMATS",
+    "POSITIONS",
     "RECIPES",
     "AbacistError",
+    "CoordinateBias",
+    "DifferenceBias",
     "FormatConfig",
     "OwnTaskConfig",
+    "PositionScheme",
     "Run",
     "TextFormatConfig",
+    "VectorEncoding",
     "column_task",
     "in_base",
     "load",
     "load_extension",
     "own_recipe",
+    "position_encoding",
     "recipe",
     "resume",
     "train",
@@ -53,16 +65,22 @@ __all__ = [
 
 _MODULES = {
     "AbacistError": "abacist.errors",
+    "CoordinateBias": "abacist.models.encodings",
+    "DifferenceBias": "abacist.models.encodings",
     "FORMATS": "abacist.formats.config",
     "FormatConfig": "abacist.formats.config",
     "OwnTaskConfig": "abacist.tasks.config",
-    "TextFormatConfig": "abacist.formats.config",
-    "column_task": "abacist.recipes.column_tasks",
-    "in_base": "abacist.tasks.column_task",
+    "POSITIONS": "abacist.models.config",
+    "PositionScheme": "abacist.models.config",
     "RECIPES": "abacist.recipes",
     "Run": "abacist.runs.run",
+    "TextFormatConfig": "abacist.formats.config",
+    "VectorEncoding": "abacist.models.encodings",
+    "column_task": "abacist.recipes.column_tasks",
+    "in_base": "abacist.tasks.column_task",
     "load": "abacist.runs.run",
     "own_recipe": "abacist.recipes.own_tasks",
+    "position_encoding": "abacist.models.encodings",
     "recipe": "abacist.recipes",
     "resume": "abacist.api",
     "train": "abacist.api",

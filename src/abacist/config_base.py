@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
-from abacist.errors import ConfigurationError, number_text, range_complaint
+from abacist.errors import ConfigurationError, closest, number_text, range_complaint
 from abacist.extensions import Registry
 
 Value = TypeVar("Value")
@@ -63,25 +63,31 @@ class Range:
         return next(filter(None, complaints), None)
 
 
+_REQUIRED: Any = dataclasses.MISSING
+
+
 def setting(
-    default: Value,
+    default: Value = _REQUIRED,
     *,
     low: float | str | None = None,
     high: float | str | None = None,
     suggestion: Any = None,
     named_values: Mapping[str, Any] | None = None,
+    choices: Mapping[str, Any] | None = None,
 ) -> Value:
     """Declare a field of a configuration whose values are restricted or have names.
 
     Args:
-        default: value of the setting where a recipe does not say otherwise.
+        default: value of the setting where a recipe does not say otherwise; without one, every
+            configuration has to state the setting.
         low: smallest allowed number, or the name of the setting that holds it.
         high: largest allowed number, or the name of the setting that holds it. None is allowed
             besides the numbers wherever the field's type allows it.
         suggestion: what error messages propose to type; the default if None.
         named_values: names that stand for whole values, for fields that hold configurations or lists.
+        choices: table whose names are the allowed texts, including those that extensions add to it.
     """
-    metadata: dict[str, Any] = {"named_values": named_values}
+    metadata: dict[str, Any] = {"named_values": named_values, "choices": choices}
     if low is not None and high is not None:
         metadata["range"] = Range(low, high, default if suggestion is None else suggestion)
     declared: Value = field(default=default, metadata=metadata)
@@ -124,6 +130,12 @@ class Config:
         dependent: list[str] = []
         for declared in dataclasses.fields(self):
             bounds, value = declared.metadata.get("range"), getattr(self, declared.name)
+            choices = declared.metadata.get("choices")
+            if choices is not None and value not in choices:
+                fixed.append(
+                    f"{path}.{declared.name} must be one of {', '.join(choices)}, got {value!r}. "
+                    f"Try --{path}.{declared.name} {closest(str(value), choices)}."
+                )
             if bounds is None or value is None:
                 continue
             if complaint := bounds.complaint(self, f"{path}.{declared.name}", value):

@@ -43,6 +43,8 @@ class Setting:
     """Allowed numbers, or None if the field declares no range."""
     named_values: Mapping[str, Any] | None
     """Names that stand for whole values, or None if the field has none."""
+    choices: Mapping[str, Any] | None
+    """Table whose names are the allowed texts, or None if the field has none."""
 
     @property
     def explanation(self) -> str:
@@ -51,6 +53,8 @@ class Setting:
 
     def allowed(self) -> str:
         """Describe what may be typed, as in `a whole number, 1 to 65,536`."""
+        if self.choices is not None:
+            return "one of " + ", ".join(self.choices)
         words = _allowed(self.annotation)
         if self.range is not None:
             words = f"{words}, {self.range}"
@@ -113,6 +117,7 @@ def _settings(config: Any, prefix: str, wholes: Mapping[str, Any]) -> Iterator[S
                 documentation.get(field.name, ""),
                 field.metadata.get("range"),
                 named,
+                field.metadata.get("choices"),
             )
         if dataclasses.is_dataclass(value):
             yield from _settings(value, name + ".", wholes)

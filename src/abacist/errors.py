@@ -73,6 +73,12 @@ def number_text(number: float) -> str:
     return f"{int(number):,}" if number == number // 1 else f"{number:g}"
 
 
+def closest(name: str, known: Iterable[str]) -> str:
+    """Return the closest known name, or the first one if none is close."""
+    names = list(known)
+    return (difflib.get_close_matches(name, names, n=1) or names)[0]
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return a clause that suggests the closest known name, or lists all if none is close."""
     names = list(known)

@@ -91,6 +91,7 @@ _MACHINERY = {
     "abacist.config_base",
     "abacist.recipes",
     "abacist.recipes.column_tasks",
+    "abacist.models.encodings",
     "dataclasses",
     "abc",
 }

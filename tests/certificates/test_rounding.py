@@ -1,9 +1,12 @@
 """Bounds on rounding: they enclose the real function, and hold for implementations that differ."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
+from abacist import extensions
 from abacist.certificates import certificate as check
 from abacist.certificates.receptive_fields import NotProvable
 from abacist.certificates.rounding import BFLOAT16, FLOAT32, TF32, BoundedModel, _NormAt
@@ -57,6 +60,17 @@ def test_every_path_of_the_model_stays_within_the_bounds(setting, path):
     logits = BoundedModel(setting.exact).logits(setting.pattern, setting.ids)
     single = check._logits(setting.model, setting.pattern, setting.ids, path)
     assert bool(((single - logits.value).abs() <= logits.own + logits.error).all())
+
+
+def test_biases_of_an_extension_stay_within_the_bounds(registries_as_before):
+    extensions.load(str(Path(__file__).parents[2] / "examples" / "log_cpb.py"))
+    setting = Setting("add", {"model.positions": "log-cpb", "model.width": 8, "model.mlp_width": 8})
+    logits = BoundedModel(setting.exact).logits(setting.pattern, setting.ids)
+    single = check._logits(setting.model, setting.pattern, setting.ids)
+    assert bool(((single - logits.value).abs() <= logits.own + logits.error).all())
+    assert bool((logits.error > 100 * 2.0**-24).all()), (
+        "the assumption about biases is in the bound"
+    )
 
 
 def test_margins_in_float32_lose_no_more_than_the_bound(setting):

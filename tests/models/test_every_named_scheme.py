@@ -16,8 +16,9 @@ from small_models import (
 )
 from torch import Tensor
 
-from abacist.models.config import ABSOLUTE, POSITIONS, ModelConfig, PositionScheme
+from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.models.coordinates import Coordinates
+from abacist.models.encoding_kinds import ENCODINGS
 from abacist.models.teacher_forcing import IGNORED, coordinates_of, teacher_forced
 from abacist.models.transformer import Transformer
 
@@ -108,7 +109,7 @@ ONLY_DIFFERENCES = {
     **{
         name: schemes
         for name, schemes in NAMED.items()
-        if not any(s.encoding in (*ABSOLUTE, "fire") for s in schemes)
+        if not any(ENCODINGS[s.encoding].depends_on == "coordinates" for s in schemes)
     },
     "rotary places": (PositionScheme(encoding="rotary", coordinate="place"),),
     "alibi places": (PositionScheme(encoding="alibi", coordinate="place"),),

@@ -20,6 +20,7 @@ absolute products. In addition,
   does), and may divide before or after the values are added;
 * numbers stay below 2¹²⁶: where an intermediate result could be larger, the bound is infinite,
   because an implementation may overflow;
+* the bias b of a position encoding that an extension defines is within 2⁸ u (1 + |b|), by assumption;
 * a masked score is at most -10²⁹, so the exponential of its distance from the largest score is 0 and
   the token adds nothing. This is why whole lines obey the bounds of their receptive fields.
 
@@ -40,7 +41,7 @@ from torch import Tensor, nn
 from abacist.certificates.receptive_fields import NotProvable, Pattern
 from abacist.models.attention import Attention
 from abacist.models.block import MLP, Block
-from abacist.models.encodings import AlibiBias
+from abacist.models.encodings import AlibiBias, DifferenceBias
 from abacist.models.transformer import Transformer
 from abacist.models.views import View
 
@@ -51,6 +52,8 @@ _NEAREST_TOKENS = 6
 """Number of wrong tokens, those with the smallest margins, for which rounding is bounded most closely."""
 _ULPS = 4
 """Largest error of exp, erf and square roots, in units in the last place."""
+_ROUNDINGS_OF_OWN_BIAS = 2**8
+"""Number of units roundoff by which the bias of an extension's encoding may be off."""
 _LIPSCHITZ = {"relu": 1.0, "gelu": 1.13, "silu": 1.1}
 """Largest slope of each activation, rounded up."""
 
@@ -394,6 +397,11 @@ class BoundedModel:
             part = Enclosure.exact(relative(features)[0])
             if isinstance(relative, AlibiBias):
                 part = self._rounded(part, part.value.abs(), 1)
+            elif isinstance(relative, DifferenceBias):
+                size = _ROUNDINGS_OF_OWN_BIAS * (1 + part.value.abs())
+                # In float32 for the bound on float64 as well: a formula may contain conversions.
+                own, error = (size * p.unit * _SLACK for p in (FLOAT32, self.precision))
+                part = Enclosure(part.value, own, error)
             total = self._add(total, part)
         return total
 

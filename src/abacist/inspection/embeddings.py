@@ -12,7 +12,6 @@ from torch import Tensor
 
 from abacist.inspection.finding import Array, Finding, array
 from abacist.inspection.inspected_problem import InspectedProblem
-from abacist.models.config import ABSOLUTE
 from abacist.models.encodings import LearnedEncoding
 from abacist.vocabulary import DIGITS
 
@@ -152,7 +151,7 @@ def _named_rows(
     """Return the name, the labels and the float64 rows to analyse: the digits, or the first positions."""
     if key == _TOKENS:
         return "digits", list(DIGITS), table[: len(DIGITS)].double()
-    learned = [s for s in inspected.trained_model.model.schemes if s.encoding in ABSOLUTE]
+    learned = [s for s in inspected.trained_model.model.schemes if s.adds == "vector"]
     scheme = learned[int(key.removeprefix("positions."))]
     first = 0 if scheme.coordinate == "index" else 1
     last = min(len(table), _MOST_PLACES + first)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from abacist.models.config import ModelConfig
-from abacist.models.encodings import BIASING, INVISIBLE, QueryKeyEncoding, make_bias
+from abacist.models.encodings import INVISIBLE, BiasEncoding, QueryKeyEncoding, make_encoding
 from abacist.models.fused import FusedView, fused_attention
 from abacist.models.hooks import ActivationHook, apply_hook
 from abacist.models.views import View
@@ -43,9 +43,9 @@ class Attention(nn.Module):
         self.value = nn.Linear(config.width, all_heads, bias=biases)
         self.output = nn.Linear(all_heads, config.width, bias="attention-output" in config.biases)
         self.relative = nn.ModuleList(
-            make_bias(scheme, config.num_heads)
+            make_encoding(scheme, config.num_heads)
             for scheme in config.positions
-            if scheme.encoding in BIASING
+            if scheme.adds == "bias"
         )
         self.scale = None
         if config.query_key_norm:
@@ -126,7 +126,9 @@ class Attention(nn.Module):
         for projection in (self.query, self.key):
             length = float(projection.weight.norm()) * longest
             largest *= length + (0.0 if projection.bias is None else float(projection.bias.norm()))
-        return largest + sum(float(table.abs().max()) for table in self.relative.parameters())
+        return largest + sum(
+            bias.largest() for bias in self.relative if isinstance(bias, BiasEncoding)
+        )
 
     def _encoded(self, x_TBHK: Tensor, query_key_encoding: QueryKeyEncoding | None) -> Tensor:
         """Return queries or keys with their positions encoded, and normalised where configured."""

@@ -7,14 +7,11 @@ from typing import ClassVar, Literal
 from abacist.config_base import Config, setting
 from abacist.errors import range_complaint
 from abacist.extensions import Registry
+from abacist.models.encoding_kinds import ENCODINGS
 
-Encoding = Literal["learned", "sinusoidal", "rotary", "alibi", "fire", "relative"]
 CoordinateName = Literal["index", "place", "row", "step"]
 Dropped = Literal["embedding", "attention", "mlp-hidden", "outputs"]
 Biases = Literal["queries-keys-values", "attention-output", "mlp-hidden", "mlp-output", "head"]
-
-ABSOLUTE = ("learned", "sinusoidal")
-"""Encodings of a token's own coordinate; the others depend only on the difference of two."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,8 +20,8 @@ class PositionScheme(Config):
 
     section: ClassVar = "model.positions.0"
 
-    encoding: Encoding
-    """`learned`, `sinusoidal`: a vector for each coordinate. `rotary`: rotations of queries and keys. `relative`, `alibi`, `fire`: a bias on attention scores, by difference."""  # noqa: E501
+    encoding: str = setting(choices=ENCODINGS)
+    """`learned`, `sinusoidal`: a vector for each coordinate. `rotary`: rotations of queries and keys. `relative`, `alibi`, `fire`: a bias on attention scores, by difference. An extension can add others."""  # noqa: E501
     coordinate: CoordinateName
     """What the encoding encodes: the token's index in the line, or the place, row or step that the format gives it."""
     added_to: Literal["input", "queries-keys"] = "input"
@@ -50,20 +47,26 @@ class PositionScheme(Config):
     slope: float = setting(0.0, low=0.0, high=1e6)
     """ALiBi: decrease of the score per unit of distance; 0 means a different slope for each head, as published."""
 
+    @property
+    def adds(self) -> Literal["vector", "rotation", "bias"]:
+        """What the encoding adds to the model."""
+        return ENCODINGS[self.encoding].adds
+
     def conflicts(self, path: str) -> Iterator[str]:
         yield from (
-            self._conflicts_of_absolute(path)
-            if self.encoding in ABSOLUTE
-            else (self._conflicts_of_differences(path))
+            self._conflicts_of_vectors(path)
+            if self.adds == "vector"
+            else self._conflicts_of_differences(path)
         )
         if self.num_buckets:
             yield from self._conflicts_of_buckets(path)
-        if self.init_std and self.encoding not in ("relative", "learned"):
+        own = ENCODINGS[self.encoding].settings
+        if self.init_std and "init_std" not in own:
             yield (
                 f"init_std belongs to a relative or learned encoding, got encoding {self.encoding}. "
                 f"Try --{path}.init_std 0."
             )
-        if self.slope and self.encoding != "alibi":
+        if self.slope and "slope" not in own:
             yield f"slope belongs to alibi, got encoding {self.encoding}. Try --{path}.slope 0."
 
     def _conflicts_of_buckets(self, path: str) -> Iterator[str]:
@@ -74,13 +77,13 @@ class PositionScheme(Config):
         )
         if complaint:
             yield complaint
-        if self.encoding != "relative" or self.window is not None:
+        if "num_buckets" not in ENCODINGS[self.encoding].settings or self.window is not None:
             yield (
                 "num_buckets belongs to a relative encoding without a window, got encoding "
                 f"{self.encoding}. Try --{path}.num_buckets 0."
             )
 
-    def _conflicts_of_absolute(self, path: str) -> Iterator[str]:
+    def _conflicts_of_vectors(self, path: str) -> Iterator[str]:
         if self.window is not None:
             yield (
                 f"a window needs differences, and {self.encoding} encodes coordinates. "
@@ -272,7 +275,7 @@ class ModelConfig(Config):
                 f"{path}.width must be a multiple of {path}.num_heads = {self.num_heads}, "
                 f"got {self.width}. Try --{path}.width {fitting}, or set --{path}.head_width."
             )
-        rotations = sum(scheme.encoding == "rotary" for scheme in self.positions)
+        rotations = sum(scheme.adds == "rotation" for scheme in self.positions)
         if rotations and self.width_of_head % (2 * rotations):
             fitting = self.width_of_head + -self.width_of_head % (2 * rotations)
             yield (

@@ -7,17 +7,27 @@
 Functions of a query and a key take the coordinates of both as int tensors that broadcast against
 each other; `…` in a shape is the broadcast shape. A negative coordinate means that the token has
 none (`Coordinates.NO_PLACE` or `Coordinates.EVERYWHERE`).
+
+An encoding of a user's own is a `VectorEncoding`, a `DifferenceBias` or a `CoordinateBias`:
+
+    @position_encoding("steps")
+    class Steps(DifferenceBias):
+        def bias(self, difference):
+            return -difference.abs().unsqueeze(-1).expand(*difference.shape, self.num_heads)
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from abacist.errors import ProblemError
+from abacist.errors import ConfigurationError, ProblemError
 from abacist.models.config import PositionScheme
 from abacist.models.coordinates import Coordinates
+from abacist.models.encoding_kinds import ENCODINGS, EncodingKind
 
 INVISIBLE = -1e30
 """Score of a pair that must not attend. It is finite, so a query without any key gives no NaN."""
@@ -25,14 +35,30 @@ INVISIBLE = -1e30
 _MOST_INDEXED = 64
 """Largest number of rows for which indexing is faster than a product with one-hot rows."""
 
-BIASING = ("relative", "alibi", "fire")
-"""Encodings that are added to attention scores."""
-
 
 # Vectors ------------------------------------------------------------------------------------
 
 
-class LearnedEncoding(nn.Module):
+class VectorEncoding(nn.Module):
+    """Base class of encodings that have a vector of `width` numbers for each coordinate.
+
+    A subclass defines `vectors`, and its trained parameters in `__init__`.
+    """
+
+    def __init__(self, scheme: PositionScheme, width: int) -> None:
+        super().__init__()
+        self.scheme, self.width = scheme, width
+
+    def vectors(self, coordinate: Tensor) -> Tensor:
+        """Return the vectors, (…, width), of coordinates, int (…); 0 where a token has none."""
+        raise NotImplementedError
+
+    def forward(self, values_GT: Tensor) -> Tensor:
+        """Return the vectors of coordinates, (G, T, width)."""
+        return self.vectors(values_GT.clamp(min=0))
+
+
+class LearnedEncoding(VectorEncoding):
     """A trained vector for every value of a coordinate.
 
     Over the index, this is GPT-2's. Over the place with random offsets, it is Abacus (arXiv
@@ -41,50 +67,38 @@ class LearnedEncoding(nn.Module):
     """
 
     def __init__(self, scheme: PositionScheme, width: int) -> None:
-        super().__init__()
-        self.scheme = scheme
+        super().__init__(scheme, width)
         self.rows = nn.Embedding(scheme.num_positions, width)
         nn.init.normal_(self.rows.weight, std=scheme.init_std or 0.5)
 
-    def forward(self, values_GT: Tensor) -> Tensor:
-        """Return the vectors of coordinates, (G, T, width).
+    def vectors(self, coordinate: Tensor) -> Tensor:
+        """Return rows of the table, (…, width).
 
         Raises `ProblemError` where a coordinate has no vector.
         """
-        values_GT = values_GT.clamp(min=0)
-        largest = int(values_GT.max())
+        largest = int(coordinate.max())
         if largest >= self.scheme.num_positions:
             raise ProblemError(
                 f"this model's learned positions end at {self.scheme.coordinate} "
                 f"{self.scheme.num_positions - 1}, but the line reaches {largest}. Type a shorter "
                 "problem, or train with a larger --model.positions.0.num_positions."
             )
-        vectors: Tensor = self.rows(values_GT)
+        vectors: Tensor = self.rows(coordinate)
         return vectors
 
 
-class SinusoidalEncoding(nn.Module):
+class SinusoidalEncoding(VectorEncoding):
     """Sines and cosines of a coordinate p (Vaswani et al., arXiv 1706.03762 §3.5).
 
     PE(p, 2i) = sin(p / base^(2i / width)),  PE(p, 2i + 1) = cos(p / base^(2i / width))
     """
 
-    def __init__(self, scheme: PositionScheme, width: int) -> None:
-        super().__init__()
-        self.base, self.width = scheme.base, width
-
-    def forward(self, values_GT: Tensor) -> Tensor:
-        """Return the vectors of coordinates, float64 (G, T, width)."""
+    def vectors(self, coordinate: Tensor) -> Tensor:
+        """Return the waves, float64 (…, width)."""
         num_waves = -(-self.width // 2)
-        angles = _angles(values_GT.clamp(min=0), num_waves, self.width, self.base)
+        angles = _angles(coordinate, num_waves, self.width, self.scheme.base)
         waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
         return waves[..., : self.width]
-
-
-def make_vector_encoding(scheme: PositionScheme, width: int) -> nn.Module:
-    """Build the encoding of a scheme that has a vector of `width` numbers for each coordinate."""
-    learned = scheme.encoding == "learned"
-    return LearnedEncoding(scheme, width) if learned else SinusoidalEncoding(scheme, width)
 
 
 def _angles(values: Tensor, num_waves: int, width: int, base: float) -> Tensor:
@@ -141,7 +155,92 @@ def rotation(
 # Biases -------------------------------------------------------------------------------------
 
 
-class RelativeBias(nn.Module):
+class BiasEncoding(nn.Module):
+    """Base class of encodings that are added to attention scores."""
+
+    def __init__(self, scheme: PositionScheme, num_heads: int) -> None:
+        super().__init__()
+        self.scheme, self.num_heads = scheme, num_heads
+
+    @staticmethod
+    def inputs(scheme: PositionScheme, query: Tensor, key: Tensor, causal: bool = True) -> Tensor:
+        """Return what `forward` needs to know of all pairs of query and key, (…) or (…, 2)."""
+        raise NotImplementedError
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the biases of pairs, (…, H)."""
+        raise NotImplementedError
+
+    def largest(self) -> float:
+        """Return an upper bound on the bias of every pair; infinite if none is known."""
+        return math.inf
+
+    def _in_own_dtype(self, numbers: Tensor) -> Tensor:
+        """Return numbers in the type of the parameters, or in torch's default if there are none."""
+        own = next(
+            (x for x in (*self.parameters(), *self.buffers()) if x.is_floating_point()), None
+        )
+        return numbers.to(torch.get_default_dtype() if own is None else own.dtype)
+
+
+class DifferenceBias(BiasEncoding):
+    """Base class of biases that depend on the difference of two coordinates, key minus query.
+
+    A subclass defines `bias`, and its trained parameters in `__init__`. With a window, only the
+    differences inside it occur, so a certificate is possible.
+    """
+
+    @staticmethod
+    def inputs(scheme: PositionScheme, query: Tensor, key: Tensor, causal: bool = True) -> Tensor:
+        """Return the differences, (…), clipped to the window; 0 where a token has no coordinate."""
+        difference = key - query
+        if scheme.window is not None:
+            # Pairs outside the window do not attend, whatever their bias.
+            difference = difference.clamp(*scheme.window)
+        if scheme.coordinate == "index":
+            return difference
+        return torch.where((query < 0) | (key < 0), 0, difference)
+
+    def bias(self, difference: Tensor) -> Tensor:
+        """Return the biases, (…, H), of differences (…), which have the type of the parameters."""
+        raise NotImplementedError
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.bias(self._in_own_dtype(inputs))
+
+    def in_window(self) -> Tensor:
+        """Return the biases of all differences in the window, in ascending order, (differences, H)."""
+        assert self.scheme.window is not None
+        low, high = self.scheme.window
+        device = next((x.device for x in (*self.parameters(), *self.buffers())), None)
+        return self.forward(torch.arange(low, high + 1, device=device))
+
+    def largest(self) -> float:
+        return math.inf if self.scheme.window is None else float(self.in_window().max())
+
+
+class CoordinateBias(BiasEncoding):
+    """Base class of biases that depend on the coordinates of query and key.
+
+    A subclass defines `bias`, and its trained parameters in `__init__`. No certificate covers all
+    lengths, since coordinates grow with the length of a line.
+    """
+
+    @staticmethod
+    def inputs(scheme: PositionScheme, query: Tensor, key: Tensor, causal: bool = True) -> Tensor:
+        """Return the coordinates of query and key, (…, 2); 0 where a token has none."""
+        return torch.stack([query + 0 * key, key + 0 * query], dim=-1).clamp(min=0)
+
+    def bias(self, query: Tensor, key: Tensor) -> Tensor:
+        """Return the biases, (…, H), of pairs of coordinates, (…) each, in the type of the parameters."""
+        raise NotImplementedError
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        query, key = self._in_own_dtype(inputs).unbind(-1)
+        return self.bias(query, key)
+
+
+class RelativeBias(BiasEncoding):
     """A trained bias for each head and each bucket of key coordinate minus query coordinate.
 
     With `num_buckets`, the buckets are T5's (arXiv 1910.10683 §2.1). Otherwise every difference
@@ -150,32 +249,48 @@ class RelativeBias(nn.Module):
     """
 
     def __init__(self, scheme: PositionScheme, num_heads: int) -> None:
-        super().__init__()
+        super().__init__(scheme, num_heads)
         low, high = difference_range(scheme)
         num_buckets = scheme.num_buckets or high - low + 1
         table = torch.zeros(num_buckets + 1, num_heads)
         # Without an init_std nothing is drawn, so models that have none keep their random numbers.
         self.table = nn.Parameter(table.normal_(std=scheme.init_std) if scheme.init_std else table)
 
-    def forward(self, buckets: Tensor) -> Tensor:
-        """Return the biases of buckets, buckets.shape + (H,)."""
-        return select_rows(self.table, buckets)
+    @staticmethod
+    def inputs(scheme: PositionScheme, query: Tensor, key: Tensor, causal: bool = True) -> Tensor:
+        """Return the buckets, (…)."""
+        return buckets(scheme, query, key, causal)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the biases of buckets, (…, H)."""
+        return select_rows(self.table, inputs)
+
+    def largest(self) -> float:
+        return float(self.table.abs().max())
 
 
-class AlibiBias(nn.Module):
+class AlibiBias(BiasEncoding):
     """A fixed penalty per step of distance, with another slope for each head (arXiv 2108.12409 §3)."""
 
     def __init__(self, scheme: PositionScheme, num_heads: int) -> None:
-        super().__init__()
+        super().__init__(scheme, num_heads)
         slopes = (
             torch.full((num_heads,), scheme.slope) if scheme.slope else _alibi_slopes(num_heads)
         )
         self.register_buffer("slopes", slopes, persistent=False)
 
-    def forward(self, distance: Tensor) -> Tensor:
-        """Return the biases of distances, distance.shape + (H,)."""
+    @staticmethod
+    def inputs(scheme: PositionScheme, query: Tensor, key: Tensor, causal: bool = True) -> Tensor:
+        """Return the distances, (…)."""
+        return distance(scheme, query, key)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the biases of distances, (…, H)."""
         assert isinstance(self.slopes, Tensor)
-        return -distance.unsqueeze(-1) * self.slopes
+        return -inputs.unsqueeze(-1) * self.slopes
+
+    def largest(self) -> float:
+        return 0.0
 
 
 def _alibi_slopes(num_heads: int) -> Tensor:
@@ -190,7 +305,7 @@ def _alibi_slopes(num_heads: int) -> Tensor:
     return torch.tensor(slopes + between)
 
 
-class FireBias(nn.Module):
+class FireBias(BiasEncoding):
     """A small trained function of distance relative to the query's position (arXiv 2310.04418 §3).
 
         b(i, j) = f(ψ(i - j) / ψ(max(L, i))),  ψ(x) = log(c·x + 1)
@@ -200,15 +315,21 @@ class FireBias(nn.Module):
     """
 
     def __init__(self, scheme: PositionScheme, num_heads: int) -> None:
-        super().__init__()
+        super().__init__(scheme, num_heads)
         self.scale = nn.Parameter(torch.tensor(0.1))
         self.threshold = nn.Parameter(torch.tensor(512.0))
         self.hidden = nn.Linear(1, 32)
         self.output = nn.Linear(32, num_heads)
 
-    def forward(self, pair: Tensor) -> Tensor:
-        """Return the biases of pairs, (…, H); `pair`, (…, 2), holds distance and query coordinate."""
-        pair = pair.to(self.scale.dtype)
+    @staticmethod
+    def inputs(scheme: PositionScheme, query: Tensor, key: Tensor, causal: bool = True) -> Tensor:
+        """Return the distance and the query's coordinate, (…, 2)."""
+        distances = distance(scheme, query, key)
+        return torch.stack([distances, query.clamp(min=0).expand_as(distances)], dim=-1)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the biases of pairs, (…, H)."""
+        pair = inputs.to(self.scale.dtype)
         scale = self.scale.abs()
         distance = torch.log(scale * pair[..., 0] + 1)
         largest = torch.maximum(self.threshold.abs(), pair[..., 1])
@@ -225,24 +346,10 @@ class FireBias(nn.Module):
         return self.forward(pairs)
 
 
-def make_bias(scheme: PositionScheme, num_heads: int) -> nn.Module:
-    """Build the encoding of a scheme that is added to attention scores."""
-    kind = {"relative": RelativeBias, "alibi": AlibiBias, "fire": FireBias}[scheme.encoding]
-    return kind(scheme, num_heads)
-
-
 def bias_input(scheme: PositionScheme, query: Tensor, key: Tensor, causal: bool = True) -> Tensor:
-    """Return the argument of a scheme's bias for all pairs of query and key.
-
-    It is the bucket (…) for a relative bias, the distance (…) for ALiBi, and distance and query
-    coordinate (…, 2) for FIRE.
-    """
-    if scheme.encoding == "relative":
-        return buckets(scheme, query, key, causal)
-    distances = distance(scheme, query, key)
-    if scheme.encoding == "alibi":
-        return distances
-    return torch.stack([distances, query.clamp(min=0).expand_as(distances)], dim=-1)
+    """Return the argument of a scheme's bias for all pairs of query and key, (…) or (…, 2)."""
+    cls: type[BiasEncoding] = ENCODINGS[scheme.encoding].find_class()
+    return cls.inputs(scheme, query, key, causal)
 
 
 def distance(scheme: PositionScheme, query: Tensor, key: Tensor) -> Tensor:
@@ -318,3 +425,76 @@ def inside_window(scheme: PositionScheme, query: Tensor, key: Tensor) -> Tensor 
     if scheme.coordinate == "index":
         return inside
     return (inside & (query >= 0) & (key >= 0)) | (key == Coordinates.EVERYWHERE)
+
+
+# Encodings by name --------------------------------------------------------------------------
+
+
+def make_encoding(scheme: PositionScheme, size: int) -> nn.Module:
+    """Build the encoding of a scheme.
+
+    Args:
+        scheme: a scheme that adds a vector or a bias.
+        size: the width of a vector, or the number of heads that have a bias.
+
+    Raises `ConfigurationError` if an encoding of an extension fails, or returns the wrong shape.
+    """
+    kind = ENCODINGS[scheme.encoding]
+    cls = kind.find_class()
+    if isinstance(kind.implementation, str):
+        built_in: nn.Module = cls(scheme, size)
+        return built_in
+    name = f"the position encoding {scheme.encoding!r}"
+    example = torch.arange(3)
+    if issubclass(cls, BiasEncoding):
+        example = cls.inputs(scheme, example, example)
+    try:
+        encoding: nn.Module = cls(scheme, size)
+        with torch.no_grad():
+            numbers = encoding(example)
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ConfigurationError(f"{name} failed: {reason}. Correct {cls.__name__}.") from error
+    if not isinstance(numbers, Tensor) or tuple(numbers.shape) != (3, size):
+        got = tuple(numbers.shape) if isinstance(numbers, Tensor) else type(numbers).__name__
+        raise ConfigurationError(
+            f"{name} must return a tensor of shape (3, {size}) for 3 tokens, got {got}. "
+            f"Correct {cls.__name__}."
+        )
+    return encoding
+
+
+Encoding = TypeVar(
+    "Encoding", bound=type[VectorEncoding] | type[DifferenceBias] | type[CoordinateBias]
+)
+
+
+def position_encoding(name: str, *settings: str) -> Callable[[Encoding], Encoding]:
+    """Register the decorated class as a position encoding.
+
+    Args:
+        name: what a position scheme calls the encoding, as in `--model.positions.0.encoding NAME`.
+        settings: settings of `PositionScheme` that only some encodings use and this one does:
+            `init_std` or `slope`.
+
+    Raises `ConfigurationError` if the name is taken or the class is no encoding.
+    """
+
+    def register(cls: Encoding) -> Encoding:
+        bases: dict[type[Any], EncodingKind] = {
+            VectorEncoding: EncodingKind("vector", "coordinates", cls, settings),
+            DifferenceBias: EncodingKind("bias", "differences", cls, settings),
+            CoordinateBias: EncodingKind("bias", "coordinates", cls, settings),
+        }
+        kinds = [
+            kind for base, kind in bases.items() if isinstance(cls, type) and issubclass(cls, base)
+        ]
+        if not kinds:
+            raise ConfigurationError(
+                f"the position encoding {name!r} must be a class derived from VectorEncoding, "
+                f"DifferenceBias or CoordinateBias, got {getattr(cls, '__name__', cls)}."
+            )
+        ENCODINGS.register(name, kinds[0])
+        return cls
+
+    return register

@@ -17,9 +17,10 @@ from torch.nn.attention.flex_attention import flex_attention
 from abacist.models.config import PositionScheme
 from abacist.models.coordinates import SchemeCoordinates
 from abacist.models.encodings import (
-    BIASING,
     INVISIBLE,
     AlibiBias,
+    CoordinateBias,
+    DifferenceBias,
     FireBias,
     RelativeBias,
     buckets,
@@ -88,7 +89,7 @@ def _score_mod(biases: nn.ModuleList, view: FusedView) -> _ScoreMod:
     for scheme, query_values, key_values in zip(
         view.schemes, query.values, key.values, strict=True
     ):
-        module = next(remaining) if scheme.encoding in BIASING else None
+        module = next(remaining) if scheme.adds == "bias" else None
         bias = _pair_bias(scheme, module, query_values, key_values, causal)
         terms.append((scheme, query_values, key_values, bias))
 
@@ -131,13 +132,25 @@ def _pair_bias(
         slopes = module.slopes
         assert isinstance(slopes, Tensor)
         return lambda query, key, head: -distance(scheme, query, key) * slopes[head]
+    if isinstance(module, RelativeBias):
+        table = module.table
+        return lambda query, key, head: table[buckets(scheme, query, key, causal), head]
+    # What is calculated by a small network, or by an extension, cannot run inside a kernel, so its
+    # values are tabulated first.
+    count = 1 + max(0, *(int(values.max()) for values in (query_values, key_values)))
     if isinstance(module, FireBias):
-        # FIRE's small network cannot run inside a kernel, so its values are tabulated first.
-        count = 1 + max(int(values.max()) for values in (query_values, key_values))
         tabulated = module.tabulate(count, count)
         return lambda query, key, head: tabulated[
             distance(scheme, query, key), query.clamp(min=0), head
         ]
-    assert isinstance(module, RelativeBias)
-    table = module.table
-    return lambda query, key, head: table[buckets(scheme, query, key, causal), head]
+    if isinstance(module, DifferenceBias):
+        low, high = scheme.window or (1 - count, count - 1)
+        by_difference = module(torch.arange(low, high + 1, device=query_values.device))
+        return lambda query, key, head: by_difference[
+            module.inputs(scheme, query, key, causal) - low, head
+        ]
+    assert isinstance(module, CoordinateBias)
+    values = torch.arange(count, device=query_values.device)
+    pairs = torch.stack(torch.meshgrid(values, values, indexing="ij"), dim=-1)
+    by_pair = module(pairs)
+    return lambda query, key, head: by_pair[query.clamp(min=0), key.clamp(min=0), head]

@@ -1,12 +1,15 @@
-"""Parameters and multiply-adds of a model by component, from its settings alone. Imports no torch.
+"""Parameters and multiply-adds of a model by component, from its settings alone.
+
+Imports torch only for the position encodings of extensions, whose parameters are counted.
 
 These formulas stand beside the code that builds the model, so that each checks the other: a test
 compares their sum with the number of parameters of real models.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from abacist.models.config import ABSOLUTE, ModelConfig, PositionScheme
+from abacist.models.config import ModelConfig, PositionScheme
 
 
 @dataclass(frozen=True)
@@ -62,11 +65,12 @@ def components(
 
     parts = [Component("token embedding", f"{V} × {D}", 1, V * D, 0)]
     for scheme in config.positions:
-        if scheme.encoding == "learned":
-            width = D if scheme.added_to == "input" else H * K
-            rows = scheme.num_positions
-            name = f"learned {scheme.coordinate} embedding"
-            parts.append(Component(name, f"{rows} × {width}", 1, rows * width, 0))
+        width = D if scheme.added_to == "input" else H * K
+        size = _num_parameters(scheme, width) if scheme.adds == "vector" else 0
+        if size:
+            name = f"{scheme.encoding} {scheme.coordinate} embedding"
+            shape_of_all = f"{size // width} × {width}" if size % width == 0 else f"{size}"
+            parts.append(Component(name, shape_of_all, 1, size, 0))
     norm = 2 * D if config.norm == "layer" else D
     if config.embedding_norm:
         parts.append(Component("embedding normalisation", f"{norm}", 1, norm, 0))
@@ -86,7 +90,7 @@ def components(
         )
     )
     for scheme in config.positions:
-        size = _bias_parameters(scheme, H)
+        size = _num_parameters(scheme, H) if scheme.adds == "bias" else 0
         if size:
             name = f"{scheme.encoding} bias over {scheme.coordinate}"
             parts.append(Component(name, f"{size}", L, L * size, 0))
@@ -121,14 +125,30 @@ def components(
     return parts
 
 
-def _bias_parameters(scheme: PositionScheme, num_heads: int) -> int:
-    """Return the number of trained parameters of a scheme's score bias in one layer."""
-    if scheme.encoding in (*ABSOLUTE, "rotary", "alibi"):
-        return 0
-    if scheme.encoding == "fire":
-        return 2 + (32 + 32) + (32 + 1) * num_heads
+def _num_parameters(scheme: PositionScheme, size: int) -> int:
+    """Return the number of trained parameters of a scheme's vectors, or of its biases in one layer.
+
+    `size` is the width of a vector, or the number of heads that have a bias.
+    """
+    if scheme.encoding in _FORMULAS:
+        return _FORMULAS[scheme.encoding](scheme, size)
+    from abacist.models.encodings import make_encoding
+
+    return sum(parameter.numel() for parameter in make_encoding(scheme, size).parameters())
+
+
+def _relative_biases(scheme: PositionScheme, num_heads: int) -> int:
     low, high = scheme.window or (-scheme.max_distance, scheme.max_distance)
     return ((scheme.num_buckets or high - low + 1) + 1) * num_heads
+
+
+_FORMULAS: dict[str, Callable[[PositionScheme, int], int]] = {
+    "learned": lambda scheme, width: scheme.num_positions * width,
+    "sinusoidal": lambda scheme, width: 0,
+    "alibi": lambda scheme, num_heads: 0,
+    "fire": lambda scheme, num_heads: 2 + (32 + 32) + (32 + 1) * num_heads,
+    "relative": _relative_biases,
+}
 
 
 def num_parameters(config: ModelConfig, vocabulary_size: int) -> int:

@@ -1,6 +1,7 @@
 """The receptive field of a model: which tokens can influence a logit. Imports no torch."""
 
 from abacist.models.config import CoordinateName, ModelConfig
+from abacist.models.encoding_kinds import ENCODINGS
 
 
 def obstacle_to_finite_receptive_field(config: ModelConfig) -> str | None:
@@ -18,13 +19,14 @@ def obstacle_to_finite_receptive_field(config: ModelConfig) -> str | None:
             "its attention becomes sharper as the number of tokens grows. "
             "Train with --model.length_scaling false."
         )
-    for scheme in config.positions:
-        if scheme.encoding in ("learned", "sinusoidal", "fire"):
+    for number, scheme in enumerate(config.positions):
+        kind = ENCODINGS[scheme.encoding]
+        if kind.depends_on == "coordinates":
             return (
                 f"its {scheme.encoding} encoding depends on the absolute {scheme.coordinate} of a "
                 f"token, so no finite set of cases covers all lengths. {remedy}"
             )
-        if scheme.encoding == "rotary" and scheme.coordinate != "index":
+        if kind.adds == "rotation" and scheme.coordinate != "index":
             return (
                 f"its rotary encoding rotates a token by its absolute {scheme.coordinate} and does "
                 f"not rotate tokens without one, such as the start token. {remedy}"
@@ -33,6 +35,11 @@ def obstacle_to_finite_receptive_field(config: ModelConfig) -> str | None:
             return (
                 f"its {scheme.encoding} encoding counts tokens of the line, whose distances grow "
                 f"with the numbers. {remedy}"
+            )
+        if scheme.window is None and not kind.is_bounded:
+            return (
+                f"its {scheme.encoding} encoding has no window of {scheme.coordinate}s, so its biases "
+                f"are not bounded. Train with --model.positions.{number}.window 0,1."
             )
     if receptive_field_over(config, "place") is None:
         return (

@@ -17,12 +17,12 @@ from torch import Tensor, nn
 
 from abacist.errors import ConfigurationError, ProblemError
 from abacist.models.block import MLP, Block, Injection, make_norm
-from abacist.models.config import ABSOLUTE, ModelConfig, PositionScheme
+from abacist.models.config import ModelConfig, PositionScheme
 from abacist.models.coordinates import Coordinates, SchemeCoordinates, coordinates_by_scheme
 from abacist.models.encodings import (
     LearnedEncoding,
     QueryKeyEncoding,
-    make_vector_encoding,
+    make_encoding,
     rotation,
     select_rows,
 )
@@ -54,9 +54,9 @@ class Transformer(nn.Module):
         self.embedding = nn.Embedding(vocabulary_size, config.width)
         all_heads = config.num_heads * config.width_of_head
         self.positions = nn.ModuleList(
-            make_vector_encoding(scheme, config.width if scheme.added_to == "input" else all_heads)
+            make_encoding(scheme, config.width if scheme.added_to == "input" else all_heads)
             for scheme in config.positions
-            if scheme.encoding in ABSOLUTE
+            if scheme.adds == "vector"
         )
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
         self.embedding_norm = make_norm(config) if config.embedding_norm else nn.Identity()
@@ -214,7 +214,7 @@ class Transformer(nn.Module):
         rotary = [
             (scheme, values)
             for scheme, values in zip(self.schemes, scheme_coordinates.values, strict=True)
-            if scheme.encoding == "rotary"
+            if scheme.adds == "rotation"
         ]
         rotations = [
             rotation(scheme, values, heads[1] // len(rotary), dtype) for scheme, values in rotary
@@ -340,7 +340,7 @@ class Transformer(nn.Module):
         """Yield each vector encoding with its scheme and its coordinates, int (G, T)."""
         encodings = iter(self.positions)
         for scheme, values in zip(self.schemes, scheme_coordinates.values, strict=True):
-            if scheme.encoding in ABSOLUTE:
+            if scheme.adds == "vector":
                 # No token sees padding, but its coordinate must not be outside a learned table.
                 values = torch.where(scheme_coordinates.index < 0, 0, values)
                 yield next(encodings), scheme, values

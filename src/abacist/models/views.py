@@ -105,7 +105,7 @@ def dense_view(
         inside = encodings.inside_window(scheme, query_values, key_values)
         if inside is not None:
             visible = visible & (inside | (key_index == query_index))
-        if scheme.encoding in encodings.BIASING:
+        if scheme.adds == "bias":
             bias_inputs.append(encodings.bias_input(scheme, query_values, key_values, causal))
     return View(None, visible, bias_inputs)
 
@@ -149,7 +149,7 @@ def windowed_view(
             inside = encodings.inside_window(scheme, query_values, key_values)
             if inside is not None:
                 visible = visible & (inside | (keys_GQC == query_index))
-        if scheme.encoding in encodings.BIASING:
+        if scheme.adds == "bias":
             bias_inputs.append(encodings.bias_input(scheme, query_values, key_values, causal))
     return _visible_first(View(keys_GQC, visible, bias_inputs))
 
