@@ -17,6 +17,7 @@ LAYERS = [
         "generators",
         "files",
         "intervals",
+        "notebook_html",
         "config_base",
         "configuration",
         "devices",

@@ -325,7 +325,7 @@ def test_every_lens_has_its_row():
 def test_the_page_on_looking_speaks_python_that_runs(untrained, monkeypatch):
     monkeypatch.setattr("abacist.load", lambda name: untrained)
     blocks = re.findall(r"```python\n(.+?)```", LOOKING, flags=re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     names: dict[str, object] = {}
     for block in blocks:
         exec(block, names)

@@ -87,6 +87,10 @@ _MODULES = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
+
+
 def __getattr__(name: str) -> Any:
     if name == "load_extension":
         return importlib.import_module("abacist.extensions").load

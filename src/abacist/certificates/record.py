@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from abacist.configuration import to_json
+from abacist.notebook_html import html_table
 from abacist.scoring.records import Solution
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """The outcome of checking every neighbourhood."""
 
@@ -57,6 +58,23 @@ class Certificate:
         if self.rounding_is_proved:
             return f"of which {self.precision} leaves at least {self.remaining_margin:.2g} on any machine"
         return f"and rounding in {self.precision} was measured on this machine, not bounded"
+
+    def __repr__(self) -> str:
+        return f"Certificate({'' if self.certified else 'not '}certified: {self.reason})"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [
+            ("neighbourhoods checked", f"{self.neighbourhoods:,}"),
+            ("wrong", f"{self.wrong:,}"),
+        ]
+        if self.smallest_margin is not None:
+            rows.append(("smallest margin", f"{self.smallest_margin:.2f} logits"))
+        if self.counterexample is not None:
+            rows.append(("a wrong answer", self.counterexample))
+        if self.weights_sha256 is not None:
+            rows.append(("weights", self.weights_sha256))
+        heading = "Certified" if self.certified else "Not certified"
+        return html_table(f"{heading}: {self.reason}", (), rows)
 
     def to_json(self) -> dict[str, object]:
         """All fields by name."""

@@ -187,7 +187,7 @@ class BoundedModel:
             raise NotProvable("so far, rounding is bounded for plain pre-normalised layers only.")
         if config.injection == "sublayers":
             raise NotProvable("so far, there is no bound on what is injected within layers.")
-        if any(scheme.encoding == "rotary" for scheme in config.positions):
+        if any(scheme.adds == "rotation" for scheme in config.positions):
             raise NotProvable("so far, there is no bound on the rounding of rotary encodings.")
         self.model, self.precision = exact, precision
         widths = config.mlp_width * config.width

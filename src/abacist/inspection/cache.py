@@ -19,6 +19,7 @@ from torch import Tensor
 from abacist.errors import ConfigurationError, nearest
 from abacist.models.coordinates import Coordinates
 from abacist.models.transformer import Transformer
+from abacist.notebook_html import html_table
 
 Hook = Callable[[Tensor], Tensor]
 """A function of an activation, batch first, that returns the activation with which the model continues."""
@@ -65,6 +66,10 @@ class ActivationCache:
             return "ActivationCache(empty)"
         first, *_, last = [*self.activations, *self.activations]
         return f"ActivationCache({len(self)} activations, {first} … {last}; see keys())"
+
+    def _repr_html_(self) -> str:
+        rows = ((name, tuple(value.shape)) for name, value in self.activations.items())
+        return html_table(f"{len(self)} activations", ("name", "shape"), rows)
 
     def stack(self, short: str) -> Tensor:
         """Return the activations of one kind in all layers passed through, (depth, …)."""

@@ -275,7 +275,7 @@ class WindowedCache(KeyValueCache):
         keys_BC = np.maximum(keys_BC, 0)
         bias_inputs = []
         for number, scheme in enumerate(self.model.schemes):
-            if scheme.encoding in encodings.BIASING:
+            if scheme.adds == "bias":
                 key_values = torch.from_numpy(self.stored[number][self.row, keys_BC])
                 key_values = key_values.to(self.device).unsqueeze(1)
                 query_values = query.values[number].unsqueeze(-1)

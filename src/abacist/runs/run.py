@@ -3,13 +3,21 @@
 >>> run = load("runs/add-20261121-153012")
 >>> run.solve(["12+34"])[0].answer
 '46'
+>>> run.tokens("12+34")["token"][-4:]
+['=', '6', '4', '<end>']
+>>> run.logits("12+34").shape                   # logits[t] are those of token t + 1
+torch.Size([9, 14])
+>>> run.cache("12+34")["pattern", 0].shape
+torch.Size([1, 4, 9, 9])
 """
 
 import copy
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+from torch import Tensor
 
 from abacist import extensions, files
 from abacist.certificates.certificate import MAX_MINUTES, prove
@@ -19,9 +27,12 @@ from abacist.configuration import override
 from abacist.devices import find_device
 from abacist.errors import CheckpointError, ConfigurationError
 from abacist.formats.format import Format
+from abacist.inspection.cache import ActivationCache, Hook, run_with_cache
 from abacist.inspection.inspected_problem import InspectedProblem
 from abacist.inspection.place_attention import PlaceAttention, place_attention
+from abacist.inspection.token_table import TokenTable, token_table
 from abacist.models.transformer import Transformer
+from abacist.notebook_html import html_table
 from abacist.recipes.recipe import Recipe
 from abacist.runs import directory, embeddings, identity, scores
 from abacist.runs.directory import RunDirectory, read_recipe, read_run_json
@@ -77,6 +88,19 @@ class Run:
     def path(self) -> Path:
         return self.directory.path
 
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r}, recipe {self.recipe.name!r}, seed {self.seed}, step {self.step:,})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("recipe", self.recipe.name),
+            ("seed", self.seed),
+            ("step", f"{self.step:,} of {self.recipe.training.num_steps:,}"),
+            ("parameters", f"{self.model.num_parameters:,}"),
+            ("example", self.task.example),
+        ]
+        return html_table(f"Run {self.path}", (), rows)
+
     def solve(
         self, problems: str | list[str], on_step: Callable[[int, int], None] | None = None
     ) -> list[Solution]:
@@ -121,6 +145,53 @@ class Run:
             embeddings.read(self.directory.embeddings),
             num_problems,
         )
+
+    def tokens(self, problem: str) -> TokenTable:
+        """Return the line of a problem with its right answer: every token with its annotations."""
+        return token_table(self.trained_model(), self.task.parse([problem]))
+
+    def generate(self, problem: str) -> str:
+        """Return what the model writes after a problem, token by token, such as `64<end>` for `12+34`."""
+        return self.solve(problem)[0].text
+
+    def logits(self, problem: str, hooks: Mapping[str, Hook] | None = None) -> Tensor:
+        """Return the logits (T, V) at every token that the model reads in the line with the right answer.
+
+        Row t belongs to token t + 1 of `tokens(problem)`; for an encoder, to token t.
+
+        Args:
+            problem: the problem, as in `12+34`.
+            hooks: functions that replace activations, by activation name; see `inspection/cache.py`.
+
+        Raises `ProblemError` for a line of more than 512 tokens.
+        """
+        return self._logits_and_cache(problem, hooks, keep="")[0]
+
+    def cache(self, problem: str, hooks: Mapping[str, Hook] | None = None) -> ActivationCache:
+        """Return all activations on the line of a problem by name; arguments as those of `logits`."""
+        return self._logits_and_cache(problem, hooks)[1]
+
+    def attention(self, problem: str) -> Tensor:
+        """Return the attention patterns on the line of a problem, (depth, H, T, T), query before key.
+
+        The depth counts recurrences × layers.
+        """
+        _, cache = self._logits_and_cache(problem, None, keep="hook_pattern")
+        return cache.stack("pattern")[:, 0]
+
+    def _logits_and_cache(
+        self, problem: str, hooks: Mapping[str, Hook] | None, keep: str | None = None
+    ) -> tuple[Tensor, ActivationCache]:
+        """Run the model on one line. `keep` is the end of the names to keep; None keeps all."""
+        lines = self.look(problem).lines
+        logits, cache = run_with_cache(
+            self.model,
+            lines.tokens.ids,
+            lines.coordinates,
+            hooks,
+            keep=lambda name: keep is None or (bool(keep) and name.endswith(keep)),
+        )
+        return logits[0], cache
 
     def save_attention(self) -> PlaceAttention:
         """Measure mean attention by difference of place and store it for the report."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from abacist.configuration import from_json, to_json
 from abacist.intervals import Proportion
+from abacist.notebook_html import html_table
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ class Section:
         return {name: to_json(value) for name, value in vars(self).items() if name != "failures"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scorecard:
     """The results of all suites that scored a run."""
 
@@ -220,6 +221,15 @@ class Scorecard:
     def complete(self) -> bool:
         """False if scoring was interrupted."""
         return all(section.complete for section in self.sections.values())
+
+    def __repr__(self) -> str:
+        state = "" if self.complete else ", interrupted"
+        suites = ", ".join(self.sections) or "nothing scored"
+        return f"Scorecard({suites}: {len(self.rows)} rows, {self.errors:,} wrong answers{state})"
+
+    def _repr_html_(self) -> str:
+        rows = ((row.label, row.proportion or row.note) for row in self.rows)
+        return html_table(repr(self), ("problems", "right"), rows)
 
     def to_json(self) -> dict[str, Any]:
         """All sections, the number of errors, and the exemption."""
