@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from unittest.mock import Mock
 
 import pytest
@@ -116,6 +117,34 @@ def test_the_best_checkpoint_is_kept_beside_the_last(tmp_path, quick_settings):
     assert loaded.step == best["step"]
     weights = load_file(path / "model.safetensors")
     assert torch.equal(weights["embedding.weight"], loaded.model.embedding.weight)
+
+
+def test_resuming_deletes_no_checkpoint_that_is_best(tmp_path, quick_settings):
+    with pytest.raises(ConnectionError):
+        abacist.train(
+            "add", out=tmp_path / "run", settings=quick_settings, threads=1, observer=_StopAt(21)
+        )
+    best = tmp_path / "run" / "best"
+    (path,) = checkpoint.all_in(best)
+    assert path.name == "step-000020"
+    weights = (path / "model.safetensors").read_bytes()
+    checkpoint.keep_newest(tmp_path / "run" / "checkpoints", 1)
+    shutil.rmtree(tmp_path / "run" / "checkpoints" / "step-000020")
+    with pytest.raises(ConnectionError):
+        training.resume(tmp_path / "run", _StopAt(3))
+    assert (path / "model.safetensors").read_bytes() == weights
+    with pytest.raises(ConnectionError):
+        training.resume(tmp_path / "run", _StopAt(12))
+    assert [p.name for p in checkpoint.all_in(best)] == ["step-000010", "step-000020"]
+    training.resume(tmp_path / "run")
+    assert len(checkpoint.all_in(best)) == 1
+
+
+def test_all_checkpoints_can_be_kept(tmp_path, quick_settings):
+    settings = quick_settings | {"training.keep_checkpoints": "all"}
+    run = abacist.train("add", out=tmp_path / "run", settings=settings, threads=1)
+    assert [p.name[-2:] for p in checkpoint.all_in(run.directory.checkpoints)] == ["10", "20", "24"]
+    assert run.recipe.training.keep_checkpoints is None
 
 
 def test_no_steps_keep_the_untrained_model(tmp_path, quick_settings):

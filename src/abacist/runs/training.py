@@ -131,6 +131,7 @@ def resume(
     with files.locked(path):
         files.remove_leftovers(directory.path)
         files.remove_leftovers(directory.checkpoints)
+        files.remove_leftovers(directory.best)
         newest = _newest_sound_checkpoint(directory)
         return _carry_out(
             directory, recipe, record["seed"], record["threads"], newest, observer, torch_device
@@ -178,9 +179,6 @@ def _carry_out(
             file.unlink(missing_ok=True)
     # The steps after the checkpoint are repeated, and with them their records.
     directory.forget_after(begin.step)
-    for path in checkpoint.all_in(directory.best):
-        if int(path.name.removeprefix("step-")) > begin.step:
-            shutil.rmtree(path)
     progress = train(
         model,
         optimizer,

@@ -26,6 +26,7 @@ from abacist.configuration import from_json
 from abacist.errors import CheckpointError, RunError
 from abacist.models.transformer import Transformer
 from abacist.training.checkpoint_paths import all_in as all_in
+from abacist.training.checkpoint_paths import step_of as step_of
 from abacist.training.optimizer import Optimizer
 
 _STATE = "state.safetensors"
@@ -66,8 +67,19 @@ def save(directory: Path, model: Transformer, optimizer: Optimizer, progress: Pr
 def keep_newest(directory: Path, count: int) -> None:
     """Delete all but the newest `count` checkpoints."""
     for path in all_in(directory)[:-count]:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
+        _delete(path)
+
+
+def keep_one(directory: Path, step: int, up_to: int) -> None:
+    """Delete all checkpoints up to step `up_to` but that of `step`; newer ones stay."""
+    for path in all_in(directory):
+        if step_of(path) <= up_to and step_of(path) != step:
+            _delete(path)
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
 
 
 @dataclass(frozen=True)

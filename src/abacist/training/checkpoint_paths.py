@@ -15,4 +15,9 @@ def all_in(directory: Path) -> list[Path]:
         return []
     with files.os_errors_as_run_errors("read", directory):
         paths = [p for p in directory.iterdir() if re.fullmatch(r"step-[0-9]{6,}", p.name)]
-    return sorted(paths, key=lambda path: int(path.name.removeprefix("step-")))
+    return sorted(paths, key=step_of)
+
+
+def step_of(path: Path) -> int:
+    """Return the training step of a checkpoint."""
+    return int(path.name.removeprefix("step-"))

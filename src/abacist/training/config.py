@@ -108,8 +108,8 @@ class TrainingConfig(Config):
     """Number of steps between checkpoints."""
     checkpoint_seconds: float | None = setting(None, low=0.1, high=1e6, suggestion=300)
     """Longest time between checkpoints in seconds, in addition to the limit in steps; none sets no limit."""
-    keep_checkpoints: int = setting(2, low=1, high=1_000_000)
-    """Number of checkpoints to keep, counted from the newest."""
+    keep_checkpoints: int | None = setting(2, low=1, high=1_000_000, named_values={"all": None})
+    """Number of checkpoints to keep, counted from the newest, or all of them."""
     keep_best: bool = True
     """Keep the checkpoint that is best on validation as well: most exact matches, then the smallest loss."""
     record_loss_every: int | None = setting(None, low=1, high=_MOST_STEPS, suggestion=100)

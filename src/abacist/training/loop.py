@@ -105,6 +105,7 @@ def train(
     losses: list[float] = []
     validated, step = time.perf_counter(), start.step
     saved, successes, best_score = validated, start.successes, start.best
+    best_step = _last_step_up_to(best, start.step)
     if step == 0:
         with optimizer.averaged():
             observer.on_metrics(_metrics(validate(), 0, [], config, 0.0, 0.0))
@@ -140,7 +141,11 @@ def train(
                     best_score = score
                     progress = Progress(step, now - begin, successes, finished, best_score)
                     checkpoint.save(best, model, optimizer, progress)
-                    checkpoint.keep_newest(best, 1)
+                    best_step = step
+                # A resumed training may not have reached the best checkpoint again that it made
+                # before it was stopped: that one stays until its step is validated again.
+                if best_step is not None:
+                    checkpoint.keep_one(best, best_step, up_to=step)
             due = step % config.checkpoint_every == 0 or is_stop_requested()
             if config.checkpoint_seconds is not None:
                 due = due or time.perf_counter() - saved >= config.checkpoint_seconds
@@ -151,7 +156,8 @@ def train(
                     observer.on_divergence(step, batch)
                     raise _diverged(step, config, checkpoints)
                 checkpoint.save(checkpoints, model, optimizer, progress)
-                checkpoint.keep_newest(checkpoints, config.keep_checkpoints)
+                if config.keep_checkpoints is not None:
+                    checkpoint.keep_newest(checkpoints, config.keep_checkpoints)
                 with optimizer.averaged():
                     observer.on_checkpoint(step)
                 saved = time.perf_counter()
@@ -197,6 +203,12 @@ def _is_reached(config: TrainingConfig, exact_match: Proportion) -> bool:
     """Whether a validation reaches `stop_at`, so that enough of them in a row stop the training."""
     value = exact_match.value
     return config.stop_at is not None and value is not None and value >= config.stop_at
+
+
+def _last_step_up_to(directory: Path, step: int) -> int | None:
+    """Return the step of the newest checkpoint that is not newer than `step`; None without one."""
+    steps = [checkpoint.step_of(path) for path in checkpoint.all_in(directory)]
+    return max((s for s in steps if s <= step), default=None)
 
 
 def _diverged(step: int, config: TrainingConfig, checkpoints: Path) -> TrainingDiverged:
