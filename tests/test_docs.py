@@ -180,7 +180,7 @@ def test_the_division_worked_out_is_the_line_of_the_format():
     format = FORMATS["non-restoring-division"].build(TASKS["divide"])
     problems = task.parse(["953//26"])
     lines = format.write(problems, task.answer(problems))
-    text = format.vocabulary.text(lines.ids[0].tolist()).removeprefix("<start>")
+    text = format.vocabulary.decode(lines.ids[0].tolist()).removeprefix("<start>")
     assert f"`{text}`" in DIVISIONS
     work = text.partition("=")[2]
     rows = re.findall(
@@ -249,7 +249,7 @@ def test_the_line_of_a_format_is_the_one_shown(name, task, problem):
     problems = task.build().parse([problem])
     format = FORMATS[name].build(task)
     lines = format.write(problems, task.build().answer(problems))
-    assert format.vocabulary.text(lines.ids[0].tolist()) == shown
+    assert format.vocabulary.decode(lines.ids[0].tolist()) == shown
 
 
 def test_every_position_scheme_and_its_fields_have_their_rows():

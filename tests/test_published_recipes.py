@@ -49,7 +49,7 @@ def test_lines_are_written_as_the_document_writes_them(name, problem, line):
     task, format = build_problems(recipes.find(name))
     problems = task.parse([problem])
     (ids,) = format.write(problems, task.answer(problems)).ids.tolist()
-    assert format.vocabulary.text(ids) == line
+    assert format.vocabulary.decode(ids) == line
 
 
 # Hyperparameters, written from the documents and not from the recipes. Where a document relies on a

@@ -149,7 +149,7 @@ def test_an_epoch_shows_every_example_once_and_the_next_in_another_order():
 
     def lines(batches):
         return [
-            fixed.format.vocabulary.text(line).rstrip("<end>")
+            fixed.format.vocabulary.decode(line).rstrip("<end>")
             for batch in batches
             for line in batch.tolist()
         ]
@@ -234,7 +234,7 @@ def test_an_epoch_can_end_with_the_problems_that_do_not_fill_a_batch():
     sizes = [len(stream.batch(step).ids) for step in range(40)]
     assert sizes == [10, 10, 10, 4] * 10
     lines = [
-        stream.format.vocabulary.text(line).partition("=")[0]
+        stream.format.vocabulary.decode(line).partition("=")[0]
         for step in range(4)
         for line in stream.batch(step).ids.tolist()
     ]

@@ -26,7 +26,7 @@ def operands(batch: AnnotatedTokens) -> list[tuple[int, int]]:
     """Return the problem of each line, read from its text."""
     rows = []
     for ids in batch.ids.tolist():
-        prompt = FORMAT.vocabulary.text(ids).removeprefix("<start>").partition("=")[0]
+        prompt = FORMAT.vocabulary.decode(ids).removeprefix("<start>").partition("=")[0]
         a, b = (int(text[::-1]) for text in prompt.split("+"))
         rows.append((a, b))
     return rows

@@ -845,7 +845,7 @@ def test_a_mirrored_line_is_the_prompt_reversed_and_padded() -> None:
     assert len(tokens) == 42
     assert len(pair.format.vocabulary) == 14
     assert set(pair.format.vocabulary.tokens) == {*"0123456789+=", "<pad>", "<end>"}
-    labels = pair.format.vocabulary.text(lines.labels[0][lines.target[0]].tolist())
+    labels = pair.format.vocabulary.decode(lines.labels[0][lines.target[0]].tolist())
     assert labels == f"{str(a + b)[::-1]}<end>"
     assert int(lines.target[0].sum()) == len(str(a + b)) + 1
     assert lines.target[0, 0]
@@ -856,7 +856,7 @@ def test_a_parallel_line_has_a_slot_for_every_digit_and_the_end() -> None:
     lines = pair.write(pair.task.parse(["123+45"]))
     slots = "<slot>" * 5
     assert texts(pair.format, lines) == [f"321+54={slots}"]
-    assert pair.format.vocabulary.text(lines.labels[0][lines.target[0]].tolist()) == "861<end>"
+    assert pair.format.vocabulary.decode(lines.labels[0][lines.target[0]].tolist()) == "861<end>"
     assert lines.place.tolist() == [[1, 2, 3, NO_PLACE, 1, 2, ANCHOR, 1, 2, 3, 4, 5]]
     assert lines.field[0, 7:].tolist() == [Field.ANSWER] * 5
 
@@ -865,7 +865,7 @@ def test_slots_of_products_hold_the_digits_of_both() -> None:
     pair = Pair("", of("*"), ParallelFormatConfig())
     lines = pair.write(pair.task.parse(["99*99"]))
     assert texts(pair.format, lines) == [f"99*99={'<slot>' * 5}"]
-    assert pair.format.vocabulary.text(lines.labels[0][lines.target[0]].tolist()) == "1089<end>"
+    assert pair.format.vocabulary.decode(lines.labels[0][lines.target[0]].tolist()) == "1089<end>"
 
 
 def test_an_operand_beyond_the_mirrored_line_is_refused_with_both_lengths() -> None:

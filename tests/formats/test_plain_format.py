@@ -34,7 +34,7 @@ def write(format: PlainFormat, rows: list[tuple[int, int]]) -> AnnotatedTokens:
 def texts(format: PlainFormat, lines: AnnotatedTokens) -> list[str]:
     """Return the text of each line without its padding."""
     return [
-        format.vocabulary.text(ids[:length].tolist())
+        format.vocabulary.decode(ids[:length].tolist())
         for ids, length in zip(lines.ids, lines.lengths.tolist(), strict=True)
     ]
 

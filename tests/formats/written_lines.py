@@ -94,7 +94,7 @@ class Pair:
 def texts(format: Format, lines: AnnotatedTokens) -> list[str]:
     """Return the text of each line without its padding."""
     return [
-        format.vocabulary.text(ids[:length].tolist())
+        format.vocabulary.decode(ids[:length].tolist())
         for ids, length in zip(lines.ids, lines.lengths.tolist(), strict=True)
     ]
 

@@ -306,7 +306,7 @@ def test_in_two_layers_a_token_changes_the_logits_of_tokens_that_see_one_that_se
 def test_in_a_window_of_places_an_answer_digit_sees_its_column_the_next_and_the_start() -> None:
     ids = ids_of("<start>214+43=7")
     (visible,) = random_model().visibility(coordinates_of(FORMAT.annotate(ids)))
-    seen = [FORMAT.vocabulary.text([token]) for token in ids[0, visible[0, -1]].tolist()]
+    seen = [FORMAT.vocabulary.decode([token]) for token in ids[0, visible[0, -1]].tolist()]
     assert seen == ["<start>", "2", "1", "4", "3", "7"]
 
 

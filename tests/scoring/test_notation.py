@@ -35,7 +35,7 @@ def test_prompts_are_respaced_in_the_ids_of_the_model(spaces, prompt):
     trained_model = random_model(task, "random-spaces", "index-relative")
     other = with_spaces(trained_model.format, task, spaces)
     ids = other.prompt(trained_model.task.parse(["12345+678"])).ids[0].tolist()
-    assert trained_model.format.vocabulary.text(ids) == prompt == EXAMPLES[spaces]
+    assert trained_model.format.vocabulary.decode(ids) == prompt == EXAMPLES[spaces]
 
 
 def test_spaces_in_an_answer_are_ignored_by_the_second_measure_only(monkeypatch):

@@ -174,7 +174,7 @@ def _samples(trained_model: TrainedModel) -> Iterator[str]:
         problems = task.parse([problem])
         line = format.write(problems, task.answer(problems))
         logits_TV = exact.eval()(line.ids, coordinates_of(line), path="dense")[0]
-        tokens = [_token(format.vocabulary.text([token])) for token in line.ids[0].tolist()]
+        tokens = [_token(format.vocabulary.decode([token])) for token in line.ids[0].tolist()]
         for length, logits in enumerate(logits_TV[:-1].tolist(), start=1):
             billionths = "; ".join(str(round(logit * _BILLION)) for logit in logits)
             yield f"  ([{'; '.join(tokens[:length])}],\n   [{billionths}])"

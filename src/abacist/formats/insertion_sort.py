@@ -150,7 +150,7 @@ class InsertionSortFormat(LabelsFormat):
             labels = tokens[listed].tolist()
             expected = range(self.first_label, self.first_label + count)
             is_complete = well_formed and sorted(labels) == list(expected)
-            answers.append(self.vocabulary.text(labels) if is_complete else None)
+            answers.append(self.vocabulary.decode(labels) if is_complete else None)
         return answers
 
     def roles(self, ids_T: Tensor) -> list[Role]:

@@ -69,7 +69,7 @@ class LabelsFormat(PiecewiseFormat):
             ended = bool(tokens) and tokens.pop() == self.end_id
             expected = range(self.first_label, self.first_label + count)
             complete = ended and sorted(tokens) == list(expected)
-            answers.append(self.vocabulary.text(tokens) if complete else None)
+            answers.append(self.vocabulary.decode(tokens) if complete else None)
         return answers
 
     def target_lengths(self, problems: Problems) -> Tensor:

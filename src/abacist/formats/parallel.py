@@ -156,4 +156,4 @@ class ParallelFormat:
         body = tokens[: tokens.index(self.end_id)]
         if not body or any(token >= 10 for token in body) or (len(body) > 1 and body[-1] == 0):
             return None
-        return self.vocabulary.text(reversed(body))
+        return self.vocabulary.decode(reversed(body))

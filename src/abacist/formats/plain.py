@@ -384,7 +384,7 @@ class PlainFormat:
         padded = config.answer_padding != "none"
         if len(tokens) != width if padded else len(tokens) > 1 and tokens[0] == 0:
             return None
-        text = self.vocabulary.text(tokens).lstrip("0") or "0"
+        text = self.vocabulary.decode(tokens).lstrip("0") or "0"
         if not negative:
             return text
         if text == "0":

@@ -131,7 +131,7 @@ class RunningSumsFormat(CalculationFormat):
     def _read_work(self, operation: str, lengths: list[int], tokens: list[int]) -> str | None:
         if not all(is_digit(token) or token == self.separator_id for token in tokens):
             return None
-        rows = self.vocabulary.text(reversed(tokens)).split(";")
+        rows = self.vocabulary.decode(reversed(tokens)).split(";")
         if len(rows) != len(lengths) - 1 or not all(map(_is_number, rows)):
             return None
         return rows[0]

@@ -136,4 +136,4 @@ class TextFormat(PiecewiseFormat):
             longest: number of characters of the longest operand of the line.
         """
         spelled = tokens and all(token < self.base for token in tokens)
-        return self.vocabulary.text(tokens) if spelled else None
+        return self.vocabulary.decode(tokens) if spelled else None

@@ -3,6 +3,7 @@
 runs/add-20261121-153012/
   run.json            recipe with every setting, seed, versions, machine, threads
   metrics.jsonl       one record per line; training.png is drawn from it
+  tokenizer.json      the vocabulary, as `tokenizers` and `transformers` read it; tokenizer_config.json beside it
   losses.jsonl        the loss of single steps, if it is recorded
   watched.jsonl       answers to the watched problems, if there are any
   nonfinite-batch.json  the lines of a batch on which the loss was not finite
@@ -66,6 +67,14 @@ class RunDirectory:
     @property
     def best(self) -> Path:
         return self.path / "best"
+
+    @property
+    def tokenizer(self) -> Path:
+        return self.path / "tokenizer.json"
+
+    @property
+    def tokenizer_config(self) -> Path:
+        return self.path / "tokenizer_config.json"
 
     @property
     def losses(self) -> Path:

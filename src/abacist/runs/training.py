@@ -173,6 +173,9 @@ def _carry_out(
         newest.load_weights(model)
         newest.load_optimizer(optimizer)
     run = Run(directory, recipe, seed, model)
+    vocabulary = run.format.vocabulary
+    files.write_json(directory.tokenizer, vocabulary.to_tokenizer_json())
+    files.write_json(directory.tokenizer_config, vocabulary.to_tokenizer_config_json())
     if begin.step < recipe.training.num_steps:
         # They describe weights that are about to change.
         for file in directory.results:
@@ -233,7 +236,7 @@ class _Recorder(Observer):
 
     def on_divergence(self, step: int, batch: AnnotatedTokens) -> None:
         ids = batch.ids.tolist()
-        lines = [self.run.format.vocabulary.text(line) for line in ids]
+        lines = [self.run.format.vocabulary.decode(line) for line in ids]
         record = {"step": step, "lines": lines, "ids": ids}
         files.write_json(self.directory.nonfinite_batch, record)
         self.inner.on_divergence(step, batch)

@@ -152,7 +152,7 @@ class Judge:
             self.failures.append(
                 Failure(
                     row,
-                    trained_model.format.vocabulary.text(ids),
+                    trained_model.format.vocabulary.decode(ids),
                     solution,
                     place if place >= 0 else None,
                     chain if chain >= 0 else None,

@@ -124,7 +124,8 @@ def _num_right_without_spaces(
         )
         expected = format.write(batch, trained_model.task.answer(batch))
         right += sum(
-            vocabulary.text(written).replace(" ", "") == vocabulary.text(correct).replace(" ", "")
+            vocabulary.decode(written).replace(" ", "")
+            == vocabulary.decode(correct).replace(" ", "")
             for written, correct in zip(
                 _targets(format.annotate(generated.ids.cpu())), _targets(expected), strict=True
             )

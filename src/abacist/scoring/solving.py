@@ -80,7 +80,7 @@ def _expected_texts(format: Format, lines: AnnotatedTokens) -> list[str]:
     """Return the targets of whole lines as text."""
     right_BT = lines.ids if lines.labels is None else lines.labels
     return [
-        format.vocabulary.text(right[is_target].tolist())
+        format.vocabulary.decode(right[is_target].tolist())
         for right, is_target in zip(right_BT, lines.target, strict=True)
     ]
 
@@ -88,7 +88,7 @@ def _expected_texts(format: Format, lines: AnnotatedTokens) -> list[str]:
 def _up_to_the_end(format: Format, ids: list[int]) -> str:
     """Return tokens as text, up to the first end token."""
     count = ids.index(format.end_id) + 1 if format.end_id in ids else len(ids)
-    return format.vocabulary.text(ids[:count])
+    return format.vocabulary.decode(ids[:count])
 
 
 def _generate(
