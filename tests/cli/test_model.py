@@ -160,6 +160,22 @@ def test_the_table_adds_up_and_json_has_the_total(run):
     assert "13,676 parameters" in run("model", "add")[1]
 
 
+def test_shapes_bytes_and_the_parameters_of_each_block_are_shown(run):
+    data = json.loads(run("model", "five-operations-10m", "--json")[1])
+    assert data["bytes"] == 4 * data["parameters"] == sum(b["bytes"] for b in data["blocks"])
+    assert [block["name"] for block in data["blocks"]] == [
+        "input", *(f"layer {n}" for n in range(1, 7)), "output"
+    ]  # fmt: skip
+    # 1,771,008 = 4 · 384² + 2 · 384 · 1,536 + 2 norms of 2 · 384
+    assert {b["parameters"] for b in data["blocks"][1:7]} == {1_771_008}
+    shapes = {part["name"]: (part["input"], part["output"]) for part in data["components"]}
+    assert shapes["token embedding"] == ("28", "28 × 384")
+    assert shapes["queries, keys, values"] == ("28 × 384", "3 × 28 × 384")
+    assert shapes["head"] == ("19 × 384", "19 × 17")
+    out = run("model", "five-operations-10m")[1]
+    assert "10,650,624 parameters in 42,602,496 bytes" in out
+
+
 def test_settings_change_the_model_that_is_counted(run):
     out = run("model", "add", "--model.num_layers", "3", "--model.positions", "fire", "--json")[1]
     data = json.loads(out)

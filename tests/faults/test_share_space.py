@@ -23,7 +23,7 @@ def test_a_space_holds_no_links_no_optimiser_state_and_no_machine(untrained, tmp
     )
     assert not list(folder.rglob("state.safetensors"))
     record = json.loads((folder / "runs" / "untrained" / "run.json").read_text())
-    assert not {"machine", "cores"} & record.keys()
+    assert not {"machine", "cores", "gpu"} & record.keys()
     copy = abacist.load(folder / "runs" / "untrained")
     assert copy.identity == untrained.identity
     with pytest.raises(CheckpointError, match="has no state of the optimiser"):

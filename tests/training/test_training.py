@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -202,6 +203,8 @@ def test_run_json_holds_what_is_needed_to_repeat_the_run(untrained):
     assert record["recipe"]["training"]["num_steps"] == 24
     assert record["parameters"] == untrained.model.num_parameters
     assert record["machine"]
+    assert record["libraries"]["numpy"] == numpy.__version__
+    assert (record["gpu"] is None) == (not torch.cuda.is_available())
 
 
 def test_loading_an_unfinished_run_warns(tmp_path, quick_settings):

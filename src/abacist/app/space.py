@@ -17,7 +17,7 @@ from abacist.runs import directory
 from abacist.runs.directory import RunDirectory, read_run_json
 from abacist.training import checkpoint
 
-_PRIVATE = ("machine", "cores")
+_PRIVATE = ("machine", "cores", "gpu")
 """Keys of `run.json` that describe the machine on which the run was trained."""
 _CARD = """\
 ---

@@ -15,7 +15,7 @@ def run(arguments: list[str]) -> int:
     changes, options = split_off_settings(arguments)
     parser = Parser(
         "model",
-        "Show the parameters and multiply-adds of a recipe's model by component.",
+        "Show the parameters and multiply-adds of a recipe's model by component, and its shapes and bytes by block.",
         "Settings of the recipe may be added, such as --model.width 64 or --model.positions rope.",
     )
     parser.add_argument("recipe", metavar="RECIPE", help="a name from abacist recipes")
@@ -24,7 +24,7 @@ def run(arguments: list[str]) -> int:
     recipe = override(recipes.find(parsed.recipe), changes)
 
     from abacist import generators
-    from abacist.models.parameter_count import components
+    from abacist.models.parameter_count import BYTES_PER_PARAMETER, blocks, components
     from abacist.runs.run import build_model, build_problems
 
     task, format = build_problems(recipe)
@@ -48,7 +48,9 @@ def run(arguments: list[str]) -> int:
             "vocabulary": vocabulary,
             "tokens": tokens,
             "predicted_tokens": predicting,
+            "bytes": BYTES_PER_PARAMETER * total,
             "components": [asdict(part) for part in parts],
+            "blocks": [asdict(block) | {"bytes": block.bytes} for block in blocks(parts)],
             "model": to_json(recipe.model),
         }
         print(json.dumps(data))
@@ -58,5 +60,10 @@ def run(arguments: list[str]) -> int:
 
     console = terminal.console()
     console.print(show.components(parts, tokens, predicting))
-    console.print(f"{total:,} parameters, {work:,} multiply-adds per problem")
+    console.print()
+    console.print(show.blocks(blocks(parts)))
+    console.print(
+        f"{total:,} parameters in {BYTES_PER_PARAMETER * total:,} bytes, "
+        f"{work:,} multiply-adds per problem"
+    )
     return 0

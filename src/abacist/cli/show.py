@@ -5,7 +5,7 @@ from rich.text import Text
 from abacist.certificates.record import Certificate
 from abacist.formats.annotated import EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.intervals import percent
-from abacist.models.parameter_count import Component
+from abacist.models.parameter_count import Block, Component
 from abacist.reports import score_plots
 from abacist.reports.plots import View
 from abacist.reports.run_report import exemption
@@ -154,6 +154,8 @@ def components(parts: list[Component], tokens: int, predicting: int) -> Shown:
         [
             part.name,
             part.shape,
+            part.input,
+            part.output,
             f"{part.count}",
             f"{part.parameters:,}",
             number(part.multiply_adds or None, ","),
@@ -161,5 +163,15 @@ def components(parts: list[Component], tokens: int, predicting: int) -> Shown:
         for part in parts
     ]
     caption = f"For lines of {tokens} tokens, {predicting} of them predicted (means of training)"
-    columns = ("component", "shape", "times", "parameters", "multiply-adds")
+    columns = ("component", "shape", "in", "out", "times", "parameters", "multiply-adds")
     return Shown([Table(caption, columns, [rows], num_text_columns=2)])
+
+
+def blocks(parts: list[Block]) -> Shown:
+    """The input, every layer and the output of a model with their shapes and sizes."""
+    rows = [
+        [part.name, part.input, part.output, f"{part.parameters:,}", f"{part.bytes:,}"]
+        for part in parts
+    ]
+    columns = ("block", "in", "out", "parameters", "bytes")
+    return Shown([Table("Shapes for one line, and parameters of each block", columns, [rows])])

@@ -436,6 +436,7 @@ def _announce(as_json: bool, trained: "Run", results: dict[str, object]) -> None
             "parameters": trained.model.num_parameters,
             "steps": trained.recipe.training.num_steps,
             "seconds": records[-1].seconds if records else None,
+            "weights_bytes": trained.directory.weights_bytes,
         }
         print(json.dumps(data | results))
         return
@@ -446,6 +447,7 @@ def _announce(as_json: bool, trained: "Run", results: dict[str, object]) -> None
     pictures = (trained.directory.training_picture, trained.directory.lengths_picture)
     drawn = " and ".join(picture.name for picture in pictures if picture.exists())
     print(f"\nThe run is in {path}" + (f", with the pictures {drawn}" if drawn else ""))
+    print(f"Its saved weights have {trained.directory.weights_bytes or 0:,} bytes.")
     print("Next:")
     print("  " + command("solve", path, trained.task.example))
     print("  " + command("look", path, trained.task.example))

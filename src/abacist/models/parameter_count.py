@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from abacist.models.config import ModelConfig, PositionScheme
 
+BYTES_PER_PARAMETER = 4
+"""Parameters are stored as float32."""
+
 
 @dataclass(frozen=True)
 class Component:
@@ -25,6 +28,29 @@ class Component:
     """Trained parameters of all of them; 0 where they are shared with another component."""
     multiply_adds: int
     """Multiply-adds of all of them for one line."""
+    input: str
+    """Shape of what one of them reads of one line, such as `22 × 32` for 22 tokens."""
+    output: str
+    """Shape of what it writes."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A part of a model in the order in which a token passes through them."""
+
+    name: str
+    """`input`, `layer 1` …, or `output`."""
+    input: str
+    """Shape of what it reads of one line."""
+    output: str
+    """Shape of what it writes."""
+    parameters: int
+    """Number of trained parameters in it; shared ones are counted where they are first used."""
+
+    @property
+    def bytes(self) -> int:
+        """Number of bytes of its parameters, which are stored as float32."""
+        return BYTES_PER_PARAMETER * self.parameters
 
 
 def components(
@@ -53,6 +79,11 @@ def components(
     T = num_tokens
     A = num_tokens if num_predicting is None else num_predicting
     L = config.num_layers
+    # Shapes of one line between components, in numbers where the length of the line is known.
+    tokens = str(T or "T")
+    text, stream, heads = tokens, f"{tokens} × {D}", f"{tokens} × {H * K}"
+    pairs = f"{H} × {tokens} × {tokens}"
+    predicted = str(A or "T")
     depth = L * config.recurrences
     # Sum of the numbers of queries over all layers passed through; the last one has A.
     queries = (depth - 1) * T + A
@@ -63,21 +94,29 @@ def components(
     def shape(*sizes: str, name: str, size: int) -> str:
         return " + ".join([*sizes, *([f"{size}"] if name in config.biases else [])])
 
-    parts = [Component("token embedding", f"{V} × {D}", 1, V * D, 0)]
+    parts = [Component("token embedding", f"{V} × {D}", 1, V * D, 0, text, stream)]
     for scheme in config.positions:
         width = D if scheme.added_to == "input" else H * K
         size = _num_parameters(scheme, width) if scheme.adds == "vector" else 0
         if size:
             name = f"{scheme.encoding} {scheme.coordinate} embedding"
             shape_of_all = f"{size // width} × {width}" if size % width == 0 else f"{size}"
-            parts.append(Component(name, shape_of_all, 1, size, 0))
+            parts.append(Component(name, shape_of_all, 1, size, 0, text, f"{tokens} × {width}"))
     norm = 2 * D if config.norm == "layer" else D
     if config.embedding_norm:
-        parts.append(Component("embedding normalisation", f"{norm}", 1, norm, 0))
+        parts.append(Component("embedding normalisation", f"{norm}", 1, norm, 0, stream, stream))
     if config.injection == "linear":
         mixing = 2 * D * D
         parts.append(
-            Component("injection", f"{2 * D} × {D}", 1, mixing, config.recurrences * T * mixing)
+            Component(
+                "injection",
+                f"{2 * D} × {D}",
+                1,
+                mixing,
+                config.recurrences * T * mixing,
+                f"{tokens} × {2 * D}",
+                stream,
+            )
         )
     projections = 3 * D * H * K + bias("queries-keys-values", 3 * H * K)
     parts.append(
@@ -87,17 +126,21 @@ def components(
             L,
             L * projections,
             (2 * depth * T + queries) * D * H * K,
+            stream,
+            f"3 × {heads}",
         )
     )
     for scheme in config.positions:
         size = _num_parameters(scheme, H) if scheme.adds == "bias" else 0
         if size:
             name = f"{scheme.encoding} bias over {scheme.coordinate}"
-            parts.append(Component(name, f"{size}", L, L * size, 0))
+            parts.append(Component(name, f"{size}", L, L * size, 0, f"{tokens} × {tokens}", pairs))
     scales = H * (config.query_key_norm + config.length_scaling)
     if scales:
-        parts.append(Component("scales of scores", f"{scales}", L, L * scales, 0))
-    parts.append(Component("scores and mixing", "", L, 0, 2 * queries * T * H * K))
+        parts.append(Component("scales of scores", f"{scales}", L, L * scales, 0, pairs, pairs))
+    parts.append(
+        Component("scores and mixing", "", L, 0, 2 * queries * T * H * K, f"3 × {heads}", heads)
+    )
     output = H * K * D + bias("attention-output", D)
     parts.append(
         Component(
@@ -106,6 +149,8 @@ def components(
             L,
             L * output,
             queries * H * K * D,
+            heads,
+            stream,
         )
     )
     num_up = 2 if config.activation in ("geglu", "swiglu") else 1
@@ -113,18 +158,29 @@ def components(
     up = shape(f"{num_up} × {D} × {F}", name="mlp-hidden", size=num_up * F)
     down = shape(f"{F} × {D}", name="mlp-output", size=D)
     mlp_work = (num_up + 1) * D * F
-    parts.append(Component("MLP", f"{up}, {down}", L, L * mlp, queries * mlp_work))
-    parts.append(Component("normalisation", f"2 × {norm}", L, L * 2 * norm, 0))
+    parts.append(Component("MLP", f"{up}, {down}", L, L * mlp, queries * mlp_work, stream, stream))
+    parts.append(Component("normalisation", f"2 × {norm}", L, L * 2 * norm, 0, stream, stream))
     if config.final_mlp:
-        parts.append(Component("final MLP", f"{up}, {down}", 1, mlp, A * mlp_work))
+        parts.append(Component("final MLP", f"{up}, {down}", 1, mlp, A * mlp_work, stream, stream))
     if config.final_norm:
-        parts.append(Component("final normalisation", f"{norm}", 1, norm, 0))
+        parts.append(Component("final normalisation", f"{norm}", 1, norm, 0, stream, stream))
     head = bias("head", V) + (0 if config.tied_head else V * D)
     name = "head, tied to the embedding" if config.tied_head else "head"
-    parts.append(Component(name, shape(f"{D} × {V}", name="head", size=V), 1, head, A * D * V))
+    parts.append(
+        Component(
+            name,
+            shape(f"{D} × {V}", name="head", size=V),
+            1,
+            head,
+            A * D * V,
+            f"{predicted} × {D}",
+            f"{predicted} × {V}",
+        )
+    )
     return parts
 
 
+<<<<<<< HEAD
 def _num_parameters(scheme: PositionScheme, size: int) -> int:
     """Return the number of trained parameters of a scheme's vectors, or of its biases in one layer.
 
@@ -138,6 +194,35 @@ def _num_parameters(scheme: PositionScheme, size: int) -> int:
 
 
 def _relative_biases(scheme: PositionScheme, num_heads: int) -> int:
+=======
+def blocks(parts: list[Component]) -> list[Block]:
+    """Return the parameters of the input, of each layer and of the output, from `components`.
+
+    A component belongs to the layers if attention or an MLP is among those before and after it; all
+    layers have the same sizes.
+    """
+    names = [part.name for part in parts]
+    first, last = names.index("queries, keys, values"), names.index("normalisation")
+    inside = parts[first : last + 1]
+    stream = inside[-1].output
+    count = inside[0].count
+    size = sum(part.parameters for part in inside) // count
+    return [
+        Block("input", parts[0].input, stream, sum(part.parameters for part in parts[:first])),
+        *(Block(f"layer {number}", stream, stream, size) for number in range(1, count + 1)),
+        Block(
+            "output", stream, parts[-1].output, sum(part.parameters for part in parts[last + 1 :])
+        ),
+    ]
+
+
+def _bias_parameters(scheme: PositionScheme, num_heads: int) -> int:
+    """Return the number of trained parameters of a scheme's score bias in one layer."""
+    if scheme.encoding in (*ABSOLUTE, "rotary", "alibi"):
+        return 0
+    if scheme.encoding == "fire":
+        return 2 + (32 + 32) + (32 + 1) * num_heads
+>>>>>>> f4afe8b (abacist model shows shapes, bytes and the parameters of each block; run.json names GPU, driver and libraries)
     low, high = scheme.window or (-scheme.max_distance, scheme.max_distance)
     return ((scheme.num_buckets or high - low + 1) + 1) * num_heads
 

@@ -53,6 +53,8 @@ class RunRecords:
     """Mean attention by field and by difference of place, as `inspection/place_attention.py` writes it."""
     embeddings: "dict[int, NDArray[np.float64]]"
     """Embedding vectors of the digits, or of all residues, (symbols, width), by training step."""
+    weights_bytes: int | None = None
+    """Size of the saved weights; None if there are none."""
     damages: list[str] = field(default_factory=list)
     """One message for each thing that could not be read, with what to type."""
 
@@ -97,6 +99,7 @@ def read(directory: RunDirectory, model: Identity | None = None) -> RunRecords:
         failures=_failures(directory, model, damages),
         attention=_attention(directory, model, damages),
         embeddings=_embeddings(directory, recipe, damages),
+        weights_bytes=directory.weights_bytes,
         damages=damages,
     )
 

@@ -156,6 +156,13 @@ def repeating(records: RunRecords) -> list[Markup]:
     rows = [
         (key.replace("python", "Python"), str(run[key])) for key in keys if run.get(key) is not None
     ]
+    rows += [
+        (name, ", ".join(f"{key} {value}" for key, value in run[name].items()))
+        for name in ("gpu", "libraries")
+        if isinstance(run.get(name), dict)
+    ]
+    if records.weights_bytes is not None:
+        rows.append(("size of the saved weights", f"{records.weights_bytes:,} bytes"))
     return [*content, table(Table("What it was trained with", ("what", "value"), [rows], 2))]
 
 

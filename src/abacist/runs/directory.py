@@ -30,6 +30,7 @@ from abacist import extensions, files
 from abacist.configuration import from_json
 from abacist.errors import ConfigurationError, RunError
 from abacist.recipes.recipe import Recipe
+from abacist.training.checkpoint_paths import all_in
 from abacist.training.metrics import Metrics
 
 RUNS = Path("runs")
@@ -137,6 +138,17 @@ class RunDirectory:
             self.outcome,
             self.report,
         ]
+
+    @property
+    def weights_bytes(self) -> int | None:
+        """Size of the saved weights, of the newest checkpoint; None if there is none."""
+        paths = all_in(self.checkpoints)
+        if not paths:
+            return None
+        try:
+            return (paths[-1] / "model.safetensors").stat().st_size
+        except OSError:
+            return None
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """Return all whole records of `metrics.jsonl`, in order; see `read_lines`."""
