@@ -370,8 +370,10 @@ def test_the_spectrum_is_the_variance_of_each_wave(count):
 
 def test_embeddings_show_learned_places_too(random_inspected_problem):
     result = embeddings.embeddings(random_inspected_problem(positions="abacus"))
-    assert [table.name for table in result.tables] == ["digits", "learned place"]
-    assert result.tables[1].labels[0] == "1"
+    assert [table.name for table in result.tables] == ["digits", "all symbols", "learned place"]
+    assert result.tables[1].labels[-4:] == ["+", "=", "<end>", "<start>"]
+    assert result.tables[1].spectrum.values.shape == (0,)
+    assert result.tables[2].labels[0] == "1"
     for table in result.tables:
         assert table.points.values.shape == (len(table.labels), 3)
         np.testing.assert_allclose(table.points.values.mean(axis=0), 0, atol=1e-9)
@@ -381,9 +383,10 @@ def test_evolution_ends_with_the_present_tables(random_inspected_problem):
     inspected = random_inspected_problem()
     last = inspected.trained_model.model.embedding.weight.detach()
     inspected = replace(inspected, history={0: {"tokens": last * 0.5}, 10: {"tokens": last}})
-    (table,) = embeddings.evolution(inspected).tables
-    (now,) = embeddings.embeddings(inspected).tables
-    assert table.steps == [0, 10]
+    table, symbols = embeddings.evolution(inspected).tables
+    now, _ = embeddings.embeddings(inspected).tables
+    assert table.steps == symbols.steps == [0, 10]
+    np.testing.assert_allclose(symbols.dimensions.values[1], last[:, :2], rtol=1e-6)
     np.testing.assert_allclose(table.points.values[-1], now.points.values, atol=1e-9)
     np.testing.assert_allclose(table.points.values[0], now.points.values / 2, atol=1e-6)
     np.testing.assert_allclose(table.spectrum.values[0], now.spectrum.values, rtol=1e-5)

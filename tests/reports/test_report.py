@@ -16,7 +16,7 @@ import abacist
 from abacist.cli import main
 from abacist.errors import RunError
 from abacist.inspection.place_attention import place_attention
-from abacist.reports import run_records, run_report
+from abacist.reports import run_records, run_report, training_plots
 from abacist.reports.html import MAX_BYTES
 from abacist.runs import identity
 from abacist.runs.directory import RunDirectory
@@ -127,17 +127,44 @@ def test_pictures_of_what_was_recorded(trained_once):
     page = page_of(trained_once["decoder"].directory)
     labels = " ".join(svg["aria-label"] for svg in page.all("svg"))
     for message in (
-        "Loss by training step",
-        "Exact match on validation problems by training step",
+        "Loss by training step, logarithmic scale",
+        "Loss by training step, linear scale",
+        "Exact match by training step",
+        "Token accuracy by training step",
         "Exact match by number of digits",
         "Exact match by longest chain of carries",
         "Accuracy of single answer tokens by place",
         "Exact match for every pair of operand lengths up to 4 digits",
         "Embeddings of 0 to 9 at steps 0, 8, 16, 24",
         "Embeddings of 0 to 9, moving from step 0 to step 24",
+        "Embeddings of all 14 symbols in principal components at steps 0, 8, 16, 24",
+        "Embeddings of all 14 symbols in dimensions 1 and 2 at steps 0, 8, 16, 24",
         "Mean attention by difference of place",
     ):
         assert message in labels
+    texts = page_of(trained_once["decoder"].directory).text
+    assert "validation 20, training sample 200" in texts
+
+
+def test_single_losses_and_watched_problems_are_in_the_report(tmp_path, quick_settings):
+    settings = quick_settings | {
+        "training.record_loss_every": 1,
+        "training.watch": ("1+1", "57+24"),
+    }
+    run = abacist.train("add", out=tmp_path / "run", settings=settings, threads=1)
+    records = run_records.read(run.directory)
+    assert [record.step for record in records.losses] == list(range(1, 25))
+    loss = training_plots.of_run(records.metrics, records.losses)[0]
+    names = ["training batches", "validation", "training sample", "single batches"]
+    assert [curve.name for curve in loss.curves] == names
+    page = page_of(run.directory)
+    assert "Watched problems, before and after training" in page.text
+    assert "written at step 24" in page.text
+    run.directory.watched.write_text('{"step": 1, "problem": 3}\n')
+    run.directory.losses.write_text('{"step": 1, "loss": "x"}\n')
+    records = run_records.read(run.directory)
+    assert (records.losses, records.watched) == ([], [])
+    assert len(records.damages) == 2
 
 
 def test_residues_are_drawn_each_as_one_symbol(tmp_path, quick_settings):

@@ -31,8 +31,13 @@ def vectors(shown_run: ShownRun) -> Vectors:
     """From the copies kept while training, or the weights as they are."""
     kept = {step: torch.from_numpy(table) for step, table in shown_run.records.embeddings.items()}
     if not kept:
-        weight = shown_run.trained_model.model.embedding.weight.detach().cpu().double()
-        kept = {shown_run.run.step: weight[: num_symbols(shown_run.run.recipe)]}
+        kept = {
+            shown_run.run.step: shown_run.trained_model.model.embedding.weight.detach()
+            .cpu()
+            .double()
+        }
+    digits = num_symbols(shown_run.run.recipe)
+    kept = {step: table[:digits] for step, table in kept.items()}
     steps = list(kept)
     count = min(_MOST_STEPS, len(steps))
     chosen = [steps[round(i * (len(steps) - 1) / max(1, count - 1))] for i in range(count)]

@@ -423,7 +423,7 @@ def _example(trained: "Run") -> "Solution":
 
 def _announce(as_json: bool, trained: "Run", results: dict[str, object]) -> None:
     """Print where the run is and what to do with it."""
-    from abacist.reports import matplotlib_figures, run_records, score_plots
+    from abacist.reports import matplotlib_figures, run_records, training_plots
     from abacist.reports.terminal import command
 
     path = str(trained.path)
@@ -440,10 +440,11 @@ def _announce(as_json: bool, trained: "Run", results: dict[str, object]) -> None
         }
         print(json.dumps(data | results))
         return
-    plots = score_plots.training({trained.recipe.name: records})
+    losses = run_records.read_losses(trained.directory, [])
+    plots = training_plots.of_run(records, losses)
     if plots:
         with files.not_saved_as_warning("The picture"):
-            matplotlib_figures.draw(plots, trained.directory.training_picture, columns=1)
+            matplotlib_figures.draw(plots, trained.directory.training_picture)
     pictures = (trained.directory.training_picture, trained.directory.lengths_picture)
     drawn = " and ".join(picture.name for picture in pictures if picture.exists())
     print(f"\nThe run is in {path}" + (f", with the pictures {drawn}" if drawn else ""))

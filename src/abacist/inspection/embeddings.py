@@ -19,6 +19,8 @@ _DIMENSIONS = 3
 _MOST_PLACES = 40
 """Maximum number of rows of a table of learned positions that is analysed."""
 _TOKENS = "tokens"
+_ALL = "all symbols"
+_RAW_DIMENSIONS = 2
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Table(Finding):
     """One table of embeddings."""
 
     name: str
-    """`digits`, or `learned` and the coordinate of the positions."""
+    """`digits`, `all symbols`, or `learned` and the coordinate of the positions."""
     labels: list[str]
     """Name of each row."""
     points: Array
@@ -34,12 +36,16 @@ class Table(Finding):
     explained: Array
     """(component,): share of the variance along each component, 0…1."""
     spectrum: Array
-    """(frequency,): share of the variance that is a wave of 1, 2, … periods over all rows, 0…1."""
+    """(frequency,): share of the variance that is a wave of 1, 2, … periods over all rows, 0…1.
+
+    It is empty for `all symbols`, which have no order."""
+    dimensions: Array
+    """(row, dimension): the first two numbers of each row, as they are."""
 
 
 @dataclass(frozen=True)
 class Embeddings(Finding):
-    """The tables of the digits and of learned positions, if the model has any."""
+    """The tables of the digits, of all symbols, and of learned positions, if the model has any."""
 
     tables: list[Table]
 
@@ -55,6 +61,8 @@ class TableOverTime(Finding):
     """(step, row, component): coordinates along the principal components of the last step."""
     spectrum: Array
     """(step, frequency): share of the variance, as in `Table.spectrum`."""
+    dimensions: Array
+    """(step, row, dimension): the first two numbers of each row, as they are."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +80,9 @@ def embeddings(inspected: InspectedProblem) -> Embeddings:
         if isinstance(encoding, LearnedEncoding):
             tables[f"positions.{number}"] = encoding.rows.weight.detach().cpu()
     analysed = []
-    for key, table in tables.items():
-        name, labels, rows = _named_rows(inspected, key, table)
+    for name, labels, rows in (
+        named for key, table in tables.items() for named in _named_rows(inspected, key, table)
+    ):
         axes, explained = principal_axes(rows)
         analysed.append(
             Table(
@@ -81,7 +90,8 @@ def embeddings(inspected: InspectedProblem) -> Embeddings:
                 labels,
                 points=array((rows - rows.mean(dim=0)) @ axes, "row", "component"),
                 explained=array(explained, "component"),
-                spectrum=array(spectrum(rows), "frequency"),
+                spectrum=array(_waves(name, rows), "frequency"),
+                dimensions=array(rows[:, :_RAW_DIMENSIONS], "row", "dimension"),
             )
         )
     return Embeddings(analysed)
@@ -103,21 +113,29 @@ def evolution(inspected: InspectedProblem) -> Evolution:
     steps = list(history)
     tables = []
     for key in history[steps[-1]]:
-        name, labels, last = _named_rows(inspected, key, history[steps[-1]][key])
-        axes, _ = principal_axes(last)
-        copies = [_named_rows(inspected, key, history[step][key])[2] for step in steps]
-        points = torch.stack([(rows - rows.mean(dim=0)) @ axes for rows in copies])
-        waves = torch.stack([spectrum(rows) for rows in copies])
-        tables.append(
-            TableOverTime(
-                name,
-                labels,
-                steps,
-                points=array(points, "step", "row", "component"),
-                spectrum=array(waves, "step", "frequency"),
+        by_step = [_named_rows(inspected, key, history[step][key]) for step in steps]
+        for number, (name, labels, last) in enumerate(by_step[-1]):
+            axes, _ = principal_axes(last)
+            copies = [tables_of_step[number][2] for tables_of_step in by_step]
+            points = torch.stack([(rows - rows.mean(dim=0)) @ axes for rows in copies])
+            waves = torch.stack([_waves(name, rows) for rows in copies])
+            dimensions = torch.stack([rows[:, :_RAW_DIMENSIONS] for rows in copies])
+            tables.append(
+                TableOverTime(
+                    name,
+                    labels,
+                    steps,
+                    points=array(points, "step", "row", "component"),
+                    spectrum=array(waves, "step", "frequency"),
+                    dimensions=array(dimensions, "step", "row", "dimension"),
+                )
             )
-        )
     return Evolution(tables)
+
+
+def _waves(name: str, rows_VD: Tensor) -> Tensor:
+    """Return the spectrum of rows that have an order, and nothing for the others."""
+    return rows_VD.new_zeros(0) if name == _ALL else spectrum(rows_VD)
 
 
 def principal_axes(rows_VD: Tensor) -> tuple[Tensor, Tensor]:
@@ -147,13 +165,15 @@ def spectrum(rows_VD: Tensor) -> Tensor:
 
 def _named_rows(
     inspected: InspectedProblem, key: str, table: Tensor
-) -> tuple[str, list[str], Tensor]:
-    """Return the name, the labels and the float64 rows to analyse: the digits, or the first positions."""
+) -> list[tuple[str, list[str], Tensor]]:
+    """Return names, labels and float64 rows to analyse: digits and all symbols, or the first positions."""
     if key == _TOKENS:
-        return "digits", list(DIGITS), table[: len(DIGITS)].double()
+        symbols = list(inspected.trained_model.format.vocabulary.tokens)
+        rows = table.double()
+        return [("digits", list(DIGITS), rows[: len(DIGITS)]), (_ALL, symbols, rows)]
     learned = [s for s in inspected.trained_model.model.schemes if s.adds == "vector"]
     scheme = learned[int(key.removeprefix("positions."))]
     first = 0 if scheme.coordinate == "index" else 1
     last = min(len(table), _MOST_PLACES + first)
     labels = [str(position) for position in range(first, last)]
-    return f"learned {scheme.coordinate}", labels, table[first:last].double()
+    return [(f"learned {scheme.coordinate}", labels, table[first:last].double())]

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Mapping, Sequence
 
-from abacist.reports import repeat_command, score_plots
+from abacist.reports import repeat_command, score_plots, training_plots
 from abacist.reports.html import Part, page
 from abacist.reports.html_builder import Markup, element, table
 from abacist.reports.run_records import RunRecords
@@ -24,7 +24,7 @@ def comparison_report(
     repeat = ([element("h3", name), *repeating(records)] for name, records in runs.items())
     parts = [
         Part("differences", "Differences in settings", [_changes(runs)]),
-        Part("training", "Training", figures(score_plots.training(metrics))),
+        Part("training", "Training", figures(training_plots.of_runs(metrics))),
         Part("scorecards", "Scorecards", _scores(runs, rows, trained_alike)),
         Part("repeat", "How to repeat them", list(itertools.chain(*repeat))),
     ]

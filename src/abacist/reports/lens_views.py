@@ -17,6 +17,7 @@ Record = Mapping[str, Any]
 
 _TOKENS = {"<start>": "⟨", "<end>": "⟩"}
 _MOST_HEADS = 64
+_RAW_AXES = ("dimension 1", "dimension 2")
 _MOST_WAVES = 10
 _ALMOST_NOTHING = 0.005
 """Attention below it is left out."""
@@ -299,8 +300,12 @@ def _embeddings(record: Record) -> list[View]:
         ]
         name, points = table["name"], table["points"]["values"]
         spectrum = table["spectrum"]["values"]
+        raw = table["dimensions"]["values"]
         shown += [
             Points(f"{name} in principal components", table["labels"], {"last": points}, axes),
+            Points(f"{name} in dimensions 1 and 2", table["labels"], {"last": raw}, _RAW_AXES),
+        ]
+        shown += [
             Bars(
                 f"variance over the {name} that is a wave of k periods",
                 [str(periods) for periods in range(1, len(spectrum) + 1)],
@@ -308,8 +313,8 @@ def _embeddings(record: Record) -> list[View]:
                 "share of the variance",
                 percent=True,
                 upright=True,
-            ),
-        ]
+            )
+        ] * bool(spectrum)
     return shown
 
 
@@ -322,10 +327,13 @@ def _evolution(record: Record) -> list[View]:
             math.sqrt(sum(v * v for row in rows for v in row) / len(rows)) for rows in points
         ]
         across = plots.linear_axis("training step", max(steps))
-        frames = {
-            f"step {step:,}": [row[:2] for row in rows]
-            for step, rows in zip(steps, points, strict=True)
-        }
+        frames, raw_frames = (
+            {
+                f"step {step:,}": [row[:2] for row in rows]
+                for step, rows in zip(steps, moments, strict=True)
+            }
+            for moments in (points, table["dimensions"]["values"])
+        )
         waves = [
             Curve(f"wave {wave + 1}", steps, [shares[wave] for shares in spectrum])
             for wave in range(min(len(spectrum[0]), _MOST_WAVES))
@@ -334,12 +342,17 @@ def _evolution(record: Record) -> list[View]:
         largest = plots.linear_axis("distance", max(distances) * 1.05, first=0)
         shown += [
             Points(title, table["labels"], frames),
+            Points(f"{title}, in dimensions 1 and 2", table["labels"], raw_frames, _RAW_AXES),
+        ]
+        shown += [
             LineChart(
                 f"variance over the {table['name']} that is a wave of k periods",
                 waves,
                 across,
                 plots.percent_axis("share of the variance"),
-            ),
+            )
+        ] * bool(waves)
+        shown += [
             LineChart(
                 f"mean distance of the {table['name']} from their mean",
                 [Curve("distance", steps, distances)],

@@ -1,6 +1,6 @@
 """Plots drawn by matplotlib into PNG and SVG files.
 
->>> draw([score_plots.training({"add": metrics})], Path("training.png"))
+>>> draw(training_plots.of_run(metrics), Path("training.png"))
 """
 
 import io

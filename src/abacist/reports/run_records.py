@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from abacist import files
 from abacist.certificates.record import Certificate
@@ -23,12 +23,14 @@ from abacist.recipes.recipe import Recipe
 from abacist.runs import identity
 from abacist.runs.directory import RunDirectory, read_recipe
 from abacist.runs.identity import Identity
-from abacist.scoring.records import Failure, Scorecard, Section
-from abacist.training.metrics import Metrics
+from abacist.scoring.records import Failure, Scorecard, Section, Solution
+from abacist.training.metrics import Metrics, StepLoss
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+Line = TypeVar("Line")
 
 _DAMAGE = (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError)
 """Errors of reading a file that is not JSON, or JSON that is not the expected record."""
@@ -52,7 +54,13 @@ class RunRecords:
     attention: Mapping[str, Any] | None
     """Mean attention by field and by difference of place, as `inspection/place_attention.py` writes it."""
     embeddings: "dict[int, NDArray[np.float64]]"
-    """Embedding vectors of the digits, or of all residues, (symbols, width), by training step."""
+    """Embedding vectors of all symbols, (symbols, width), by training step."""
+    symbols: list[str]
+    """Name of each symbol, as far as the run says."""
+    losses: list[StepLoss] = field(default_factory=list)
+    """The losses of single batches, if they were recorded."""
+    watched: list[tuple[int, Solution]] = field(default_factory=list)
+    """The watched problems as they were solved, each with the training step."""
     weights_bytes: int | None = None
     """Size of the saved weights; None if there are none."""
     damages: list[str] = field(default_factory=list)
@@ -98,7 +106,10 @@ def read(directory: RunDirectory, model: Identity | None = None) -> RunRecords:
         certificate=read_certificate(directory, damages, model),
         failures=_failures(directory, model, damages),
         attention=_attention(directory, model, damages),
-        embeddings=_embeddings(directory, recipe, damages),
+        embeddings=(tables := _embeddings(directory, damages)),
+        symbols=_symbols(directory, recipe, tables),
+        losses=read_losses(directory, damages),
+        watched=_watched(directory, damages),
         weights_bytes=directory.weights_bytes,
         damages=damages,
     )
@@ -223,24 +234,39 @@ def read_certificate(
 
 def read_metrics(directory: RunDirectory, damages: list[str]) -> list[Metrics]:
     """Read the training records up to the first damaged line."""
+    return _lines(directory, directory.metrics, Metrics, damages)
+
+
+def read_losses(directory: RunDirectory, damages: list[str]) -> list[StepLoss]:
+    """Read the losses of single batches up to the first damaged line."""
+    return _lines(directory, directory.losses, StepLoss, damages)
+
+
+def _watched(directory: RunDirectory, damages: list[str]) -> list[tuple[int, Solution]]:
+    """Read the watched problems up to the first damaged line."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            lines = directory.read_metrics()
-        except (ValueError, OSError):
-            damages.append(f"{directory.metrics} is damaged and left out.")
+            lines = directory.read_lines(directory.watched)
+            watched = [(line["step"], Solution.from_json(line)) for line in lines]
+        except (RunError, *_DAMAGE):
+            damages.append(f"{directory.watched} is damaged and left out.")
             return []
     damages += [str(warning.message) for warning in caught]
-    records: list[Metrics] = []
-    for number, line in enumerate(lines, start=1):
+    return watched
+
+
+def _lines(directory: RunDirectory, path: Path, kind: type[Line], damages: list[str]) -> list[Line]:
+    """Read the records of a file with one JSON object a line, up to the first damaged one."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         try:
-            records.append(from_json(Metrics, line, "record"))
-        except _DAMAGE:
-            damages.append(
-                f"{directory.metrics} is damaged from line {number} on, which is left out."
-            )
-            break
-    return records
+            lines = directory.read_lines(path, kind)
+        except (ValueError, OSError):
+            damages.append(f"{path} is damaged and left out.")
+            return []
+    damages += [str(warning.message) for warning in caught]
+    return [from_json(kind, line, "record") for line in lines]
 
 
 def _failures(
@@ -298,9 +324,20 @@ def _attention(
     return data
 
 
-def _embeddings(
-    directory: RunDirectory, recipe: Recipe, damages: list[str]
-) -> "dict[int, NDArray[np.float64]]":
+def _symbols(
+    directory: RunDirectory, recipe: Recipe, tables: "Mapping[int, NDArray[np.float64]]"
+) -> list[str]:
+    """The tokens in `tokenizer.json`; numbers for those of runs that do not have this file."""
+    count = len(list(tables.values())[-1]) if tables else num_symbols(recipe)
+    try:
+        vocabulary = files.parse_json(directory.tokenizer.read_bytes())["model"]["vocab"]
+        symbols = [str(token) for token in vocabulary]
+    except (OSError, *_DAMAGE):
+        symbols = []
+    return symbols if len(symbols) == count else [str(number) for number in range(count)]
+
+
+def _embeddings(directory: RunDirectory, damages: list[str]) -> "dict[int, NDArray[np.float64]]":
     tables: dict[int, NDArray[np.float64]] = {}
     files = {
         int(match[1]): path
@@ -315,7 +352,7 @@ def _embeddings(
     for step, path in sorted(files.items()):
         try:
             tokens = safetensors.numpy.load(path.read_bytes())["tokens"]
-            vectors = tokens[: num_symbols(recipe)].astype(float)
+            vectors = tokens.astype(float)
             if vectors.ndim != 2 or not math.isfinite(vectors.sum()):
                 raise ValueError("embeddings are finite vectors")
             tables[step] = vectors

@@ -12,7 +12,14 @@ from abacist.configuration import settings
 from abacist.errors import ConfigurationError
 from abacist.intervals import Proportion
 from abacist.recipes.recipe import Recipe
-from abacist.reports import lens_views, repeat_command, score_plots, svg
+from abacist.reports import (
+    lens_views,
+    repeat_command,
+    run_records,
+    score_plots,
+    svg,
+    training_plots,
+)
 from abacist.reports.html import Part, page
 from abacist.reports.html_builder import Markup, code, command, element, table
 from abacist.reports.plot_tables import as_table
@@ -26,6 +33,7 @@ from abacist.reports.tables import (
     number,
     score_table,
     shortened,
+    watched_table,
 )
 from abacist.scoring.records import Section
 from abacist.tasks.config import ArithmeticConfig, SortingConfig
@@ -51,9 +59,7 @@ def run_report(records: RunRecords) -> str:
     """The whole page."""
     parts = [
         Part("repeat", "How to repeat it", repeating(records)),
-        Part(
-            "training", "Training", figures(score_plots.training({records.name: records.metrics}))
-        ),
+        Part("training", "Training", _training(records)),
         Part("scorecard", "Scorecard", _scores(records)),
         Part("failures", "Failures", _failures(records)),
         Part("attention", "Attention by place", _attention(records)),
@@ -166,6 +172,14 @@ def repeating(records: RunRecords) -> list[Markup]:
     return [*content, table(Table("What it was trained with", ("what", "value"), [rows], 2))]
 
 
+def _training(records: RunRecords) -> list[Markup]:
+    """Curves of the training, and the watched problems before and after it."""
+    content = figures(training_plots.of_run(records.metrics, records.losses))
+    if records.watched:
+        content.append(table(watched_table(records.watched)))
+    return content
+
+
 def _scores(records: RunRecords) -> list[Markup]:
     content: list[Markup] = []
     for suite, section in records.sections.items():
@@ -233,14 +247,16 @@ def _attention(records: RunRecords) -> list[Markup]:
 
 
 def _embeddings(records: RunRecords) -> list[Markup]:
-    plots = score_plots.embeddings(records.embeddings)
+    plots = score_plots.embeddings(
+        records.embeddings, records.symbols, run_records.num_symbols(records.recipe)
+    )
     if not plots:
         return []
-    moving, still = plots
+    moving, *still = plots
     hold = element("input", type="checkbox", id="hold", class_="hold")
     label = element("label", " hold still", for_="hold")
     stage = element("div", hold, label, svg.figure(moving, moving=True))
-    return [element("div", stage, svg.figure(still), class_="pictures")]
+    return [element("div", stage, *map(svg.figure, still), class_="pictures")]
 
 
 def _missing(records: RunRecords) -> list[Markup]:

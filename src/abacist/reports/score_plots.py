@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,8 @@ from abacist.intervals import Proportion, percent
 from abacist.reports import plots
 from abacist.reports.plots import Curve, HeatMap, LineChart, Points
 from abacist.reports.tables import points, shortened
+from abacist.reports.training_plots import of_each, proportion_curve
 from abacist.scoring.records import Row, Section
-from abacist.training.metrics import Metrics
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,69 +62,10 @@ def of_section(suite: str, section: Section) -> list[LineChart | HeatMap]:
     return [plot for plot in candidates if plot is not None]
 
 
-def training(metrics: Mapping[str, Sequence[Metrics]]) -> list[LineChart]:
-    """Loss and exact match on validation problems by step, with a curve for each run."""
-    charts = [_loss(metrics), _validation(metrics)]
-    return [chart for chart in charts if chart is not None]
-
-
-def _loss(metrics: Mapping[str, Sequence[Metrics]]) -> LineChart | None:
-    curves = [
-        Curve(name, [record.step for record in finite], [record.loss for record in finite])
-        for name, records in metrics.items()
-        if (finite := [r for r in records if math.isfinite(r.loss) and r.loss > 0])
-    ]
-    if not curves:
-        return None
-    if len(curves) == 1:
-        records = next(iter(metrics.values()))
-        pairs = [(r.step, r.validation_loss) for r in records if r.validation_loss]
-        if pairs:
-            curves = [
-                replace(curves[0], name="training"),
-                Curve("validation", [step for step, _ in pairs], [loss for _, loss in pairs]),
-            ]
-    up = plots.logarithmic_axis("loss, nats per token", [y for curve in curves for y in curve.y])
-    summary = _of_each(curves, lambda curve: f"from {curve.y[0]:.3g} to {curve.y[-1]:.3g}")
-    return LineChart(
-        f"Loss by training step. {summary}",
-        curves,
-        _steps(curves),
-        up,
-        caption=f"Loss during training, on a logarithmic scale ({summary}).",
-    )
-
-
-def _validation(metrics: Mapping[str, Sequence[Metrics]]) -> LineChart | None:
-    curves = [
-        _curve(name, [(record.step, record.exact_match) for record in records])
-        for name, records in metrics.items()
-        if records
-    ]
-    if not curves:
-        return None
-    summary = _of_each(
-        curves,
-        lambda curve: (
-            f"{percent(curve.y[0])} at step {curve.x[0]:,.0f}, {percent(curve.y[-1])} at step "
-            f"{curve.x[-1]:,.0f}"
-        ),
-    )
-    n = next(records[0].exact_match.n for records in metrics.values() if records)
-    return LineChart(
-        f"Exact match on validation problems by training step. {summary}",
-        curves,
-        _steps(curves),
-        plots.percent_axis("exact match"),
-        caption=f"Exact match on {n:,} validation problems, with 95 % Wilson band ({summary}).",
-        band=True,
-    )
-
-
 def by_length(series: Mapping[str, Sequence[Row]], trained_digits: int) -> LineChart | None:
     """Exact match by the length of the longer operand; None if there are fewer than two lengths."""
     curves = [
-        _curve(name, pairs)
+        proportion_curve(name, pairs)
         for name, rows in series.items()
         if (pairs := [(row.digits, row.proportion) for row in rows if row.proportion])
     ]
@@ -132,7 +73,7 @@ def by_length(series: Mapping[str, Sequence[Row]], trained_digits: int) -> LineC
     if len(set(digits)) < 2:
         return None
     across = plots.logarithmic_axis("digits of the longer operand", digits, room=1.15)
-    summary = _of_each(curves, lambda curve: _lowest(curve, _digits(curve.x[_worst(curve)])))
+    summary = of_each(curves, lambda curve: _lowest(curve, _digits(curve.x[_worst(curve)])))
     return LineChart(
         f"Exact match by number of digits. {summary}",
         curves,
@@ -239,53 +180,92 @@ def length_grid(details: Mapping[str, Any], most_cells: int = _MOST_CELLS) -> He
     )
 
 
-def embeddings(tables: "Mapping[int, NDArray[np.float64]]") -> list[Points]:
-    """The embedding vectors at many steps, to be animated, and at a few steps.
+def embeddings(
+    tables: "Mapping[int, NDArray[np.float64]]", symbols: Sequence[str], num_digits: int
+) -> list[Points]:
+    """The embedding vectors during training, in four pictures.
 
-    Both are seen along the first two principal components of the last step. The list is empty if
-    there are fewer than two steps or two dimensions.
+    The digits are drawn at many steps, to be animated, and at a few steps, both along the first two
+    principal components of the last step. All symbols, such as `+` and `=`, are drawn at a few steps
+    along theirs, and along dimensions 1 and 2 as they are. The list is empty if there are fewer than
+    two steps or two dimensions.
+
+    Args:
+        tables: vectors of all symbols, (symbols, width), by training step.
+        symbols: name of each symbol.
+        num_digits: number of digits or residues, which are the first symbols.
     """
-    import numpy as np
-
     if not tables:
         return []
-    last = list(tables.values())[-1]
-    tables = {step: table for step, table in tables.items() if table.shape == last.shape}
-    if len(tables) < 2 or min(last.shape) < 2:
+    shape = list(tables.values())[-1].shape
+    tables = {step: table for step, table in tables.items() if table.shape == shape}
+    if len(tables) < 2 or min(shape) < 2 or num_digits < 2:
         return []
-    _, sizes, directions = np.linalg.svd(last - last.mean(axis=0), full_matrices=False)
-    explained = float((sizes[:2] ** 2).sum() / max(float((sizes**2).sum()), 1e-30))
-
-    def frames(most: int) -> dict[str, list[tuple[float, float]]]:
-        """The points of at most that many evenly spaced steps, the first and the last among them."""
-        steps, points = list(tables), {}
-        count = min(most, len(steps))
-        for step in (steps[round(i * (len(steps) - 1) / (count - 1))] for i in range(count)):
-            centred = (tables[step] - tables[step].mean(axis=0)) @ directions[:2].T
-            points[f"step {step:,}"] = [(float(x), float(y)) for x, y in centred]
-        return points
-
-    symbols = [str(symbol) for symbol in range(len(last))]
-    title = f"Embeddings of {symbols[0]} to {symbols[-1]}"
-    many, few = frames(_MOST_FRAMES), frames(_MOST_PANELS)
+    digits = {step: table[:num_digits] for step, table in tables.items()}
+    along_digits, digits_explained = _along_components(digits)
+    along_all, explained = _along_components(tables)
+    dimensions = {step: table[:, :2] for step, table in tables.items()}
+    title = f"Embeddings of {symbols[0]} to {symbols[num_digits - 1]}"
+    many, few = (_frames(along_digits, most) for most in (_MOST_FRAMES, _MOST_PANELS))
     first, *_, final = many
+    steps = ", ".join(name.removeprefix("step ") for name in few)
     moving = Points(
         f"{title}, moving from {first} to {final}",
-        symbols,
+        symbols[:num_digits],
         many,
         caption=f"{title}: their paths from {first} to {final}. On paper, and for readers who "
         "prefer reduced motion, they stand where they ended.",
     )
-    steps = ", ".join(name.removeprefix("step ") for name in few)
-    caption = (
-        f"{title} during training, joined in their order. Both pictures show the first two "
-        f"principal components of the last step, which hold {percent(explained)} of its variance, "
-        "each picture at one scale."
-    )
-    return [
+    still = replace(
         moving,
-        replace(moving, title=f"{title} at steps {steps}", frames=few, caption=caption),
-    ]
+        title=f"{title} at steps {steps}",
+        frames=few,
+        caption=f"{title} during training, joined in their order. Both pictures show the first two "
+        f"principal components of the last step, which hold {percent(digits_explained)} of its "
+        "variance, each picture at one scale.",
+    )
+    everything = f"Embeddings of all {len(symbols)} symbols"
+    in_components = replace(
+        still,
+        title=f"{everything} in principal components at steps {steps}",
+        names=symbols,
+        frames=_frames(along_all, _MOST_PANELS),
+        caption=f"{everything} during training, along the first two principal components of the "
+        f"last step, which hold {percent(explained)} of its variance.",
+    )
+    in_dimensions = replace(
+        in_components,
+        title=f"{everything} in dimensions 1 and 2 at steps {steps}",
+        frames=_frames(dimensions, _MOST_PANELS),
+        axes=("dimension 1", "dimension 2"),
+        caption=f"{everything} during training: the first two numbers of each vector, as they are.",
+    )
+    return [moving, still, in_components, in_dimensions]
+
+
+def _along_components(
+    tables: "Mapping[int, NDArray[np.float64]]",
+) -> "tuple[dict[int, NDArray[np.float64]], float]":
+    """Centred vectors along the first two principal components of the last step, and their share."""
+    import numpy as np
+
+    last = list(tables.values())[-1]
+    _, sizes, directions = np.linalg.svd(last - last.mean(axis=0), full_matrices=False)
+    explained = float((sizes[:2] ** 2).sum() / max(float((sizes**2).sum()), 1e-30))
+    along = {
+        step: (table - table.mean(axis=0)) @ directions[:2].T for step, table in tables.items()
+    }
+    return along, explained
+
+
+def _frames(
+    points: "Mapping[int, NDArray[np.float64]]", most: int
+) -> dict[str, list[tuple[float, float]]]:
+    """The points of at most that many evenly spaced steps, the first and the last among them."""
+    steps = list(points)
+    count = min(most, len(steps))
+    chosen = [steps[round(i * (len(steps) - 1) / (count - 1))] for i in range(count)]
+    return {f"step {step:,}": [(float(x), float(y)) for x, y in points[step]] for step in chosen}
 
 
 def _over_values(
@@ -299,11 +279,11 @@ def _over_values(
     if len(names) < 2:
         return None
     curves = [
-        _curve(name, [(names.index(v), p) for v, p in values.items() if p])
+        proportion_curve(name, [(names.index(v), p) for v, p in values.items() if p])
         for name, values in series.items()
         if values
     ]
-    summary = _of_each(curves, lambda curve: _lowest(curve, names[int(curve.x[_worst(curve)])]))
+    summary = of_each(curves, lambda curve: _lowest(curve, names[int(curve.x[_worst(curve)])]))
     return LineChart(
         f"{title}. {summary}",
         curves,
@@ -311,15 +291,6 @@ def _over_values(
         plots.percent_axis("exact match" if "match" in title else "token accuracy"),
         caption=f"{title}, with 95 % Wilson intervals ({summary}).",
     )
-
-
-def _curve(name: str, pairs: Sequence[tuple[float, Proportion]]) -> Curve:
-    known = [(x, p.value, p.interval) for x, p in pairs if p.value is not None and p.interval]
-    return Curve(name, [x for x, *_ in known], [y for _, y, _ in known], [i for *_, i in known])
-
-
-def _steps(curves: Sequence[Curve]) -> plots.Axis:
-    return plots.linear_axis("step", max(x for curve in curves for x in curve.x))
 
 
 def _worst(curve: Curve) -> int:
@@ -338,10 +309,3 @@ def _digits(count: float) -> str:
 
 def _range(low: int, high: int) -> str:
     return f"{low}" if low == high else f"{low}–{high}"
-
-
-def _of_each(curves: Sequence[Curve], summary: Callable[[Curve], str]) -> str:
-    """The summary of every curve, with its name if there are several."""
-    if len(curves) == 1:
-        return summary(curves[0])
-    return "; ".join(f"{curve.name}: {summary(curve)}" for curve in curves)

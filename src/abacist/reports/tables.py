@@ -16,7 +16,7 @@ from itertools import groupby
 
 from abacist.intervals import Difference, Proportion, percent
 from abacist.scoring.comparison import ComparedRow
-from abacist.scoring.records import Failure, Feature, Row, Section
+from abacist.scoring.records import Failure, Feature, Row, Section, Solution
 
 _MOST_SHOWN = 20
 """Number of failures and features in a table; the records hold more."""
@@ -175,6 +175,36 @@ def failure_table(failures: Sequence[Failure]) -> Table:
 def _texts(failure: Failure) -> tuple[str, str, str]:
     solution = failure.solution
     return solution.problem, solution.answer_text, solution.expected
+
+
+def watched_table(watched: Sequence[tuple[int, Solution]]) -> Table:
+    """The watched problems, with the model's answers before training and after it."""
+    first, last = watched[0][0], watched[-1][0]
+    before = {solution.problem: solution for step, solution in watched if step == first}
+    after = {solution.problem: solution for step, solution in watched if step == last}
+    rows = [
+        [
+            *(Cell(shortened(text), "code") for text in (problem, solution.expected)),
+            *(_written(side[problem]) for side in (before, after) if problem in side),
+            *(number(s[problem].perplexity, ".4g") for s in (before, after) if problem in s),
+        ]
+        for problem, solution in after.items()
+        if problem in before
+    ]
+    columns = (
+        "problem",
+        "right",
+        f"written at step {first:,}",
+        f"written at step {last:,}",
+        "perplexity before",
+        "after",
+    )
+    return Table("Watched problems, before and after training", columns, [rows], num_text_columns=4)
+
+
+def _written(solution: Solution) -> str:
+    """What the model wrote, good or bad."""
+    return Cell(shortened(solution.text), "good" if solution.correct else "bad")
 
 
 def comparison_tables(names: Sequence[str], rows: Iterable[ComparedRow]) -> list[Table]:

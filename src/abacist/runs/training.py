@@ -33,7 +33,7 @@ from abacist.tasks.task import Task
 from abacist.training import checkpoint
 from abacist.training.checkpoint import Checkpoint, Progress
 from abacist.training.loop import Observer, Validation, train
-from abacist.training.metrics import Metrics
+from abacist.training.metrics import Metrics, StepLoss
 from abacist.training.optimizer import Optimizer
 from abacist.training.threads import fastest_threads, usable_processors
 
@@ -218,7 +218,7 @@ class _Recorder(Observer):
         if self.every is not None and step % self.every == 0:
             embeddings.record(self.directory.embeddings, self.run.model, step)
         if self.config.record_loss_every and (step - 1) % self.config.record_loss_every == 0:
-            self.directory.append(self.directory.losses, {"step": step, "loss": loss})
+            self.directory.append(self.directory.losses, to_json(StepLoss(step, loss)))
         self.inner.on_step(step, loss)
 
     def on_metrics(self, metrics: Metrics) -> None:

@@ -1,4 +1,4 @@
-"""One line of `metrics.jsonl`: read and written without torch."""
+"""One line of `metrics.jsonl`, and one of `losses.jsonl`: read and written without torch."""
 
 from dataclasses import dataclass, field
 
@@ -32,3 +32,13 @@ class Metrics:
     """The same for each operation, where several are asked."""
     training_sample: Measures | None = None
     """The same on a fixed sample of training problems."""
+
+
+@dataclass(frozen=True)
+class StepLoss:
+    """The loss of one batch: one line of `losses.jsonl`."""
+
+    step: int
+    """Number of the step, starting at 1."""
+    loss: float
+    """Loss before the step, in nats per token."""
