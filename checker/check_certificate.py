@@ -390,7 +390,7 @@ MODEL = {
 SCHEME = {
     "encoding": ["relative"], "added_to": ["input"], "offset": ["none"], "max_offset": [0],
     "subset_of": [0], "num_buckets": [0], "coordinate": None, "window": None, "num_positions": None,
-    "base": None, "max_distance": None, "init_std": None, "slope": None,
+    "base": None, "max_distance": None, "init_std": None, "slope": None, "beyond": None,
 }
 # fmt: on
 

@@ -12,6 +12,8 @@ from abacist.configuration import to_json
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.recipes.published import EARLIER_RECORDS
 from abacist.runs.run import build_model, build_problems
+from abacist.scoring.solving import solve
+from abacist.scoring.trained_model import TrainedModel
 from abacist.training import checkpoint
 
 PARAMETERS = {
@@ -62,6 +64,7 @@ ENCODER = {
     "format.kind": "parallel",
     "format.mirrored": True,
     "model.direction": "both",
+    "model.positions.0.beyond": "clamp",
     "model.width": 64,
     "model.num_heads": 2,
     "model.num_layers": 2,
@@ -305,6 +308,22 @@ def test_the_encoders_are_layers_of_torch_between_an_embedding_and_a_head(name):
         resid = _layer_of_torch(recipe.model, own, f"blocks.{number}.")(resid)
     expected = model.head(model.final_norm(resid))
     torch.testing.assert_close(model(lines.ids, coordinates_of(lines)), expected)
+
+
+def test_the_encoder_is_asked_sums_of_30_digits_with_places_for_20():
+    recipe = recipes.find("parallel-encoder")
+    torch.manual_seed(0)
+    model = build_model(recipe).eval()
+    task, format = build_problems(recipe)
+    trained_model = TrainedModel(model, task, format)
+    texts = ["1" + 29 * "7" + "+" + 25 * "8", "123+45"]
+    alone = [solve(trained_model, task.parse([text]))[0] for text in texts]
+    together = solve(trained_model, task.parse(texts))
+    assert [s.text for s in together] == [s.text for s in alone]
+    line = format.prompt(task.parse(texts)[:1])
+    rows = model.positions[0](line.index)
+    assert line.ids.shape == (1, 57)
+    assert torch.equal(rows[0, 41:], model.positions[0].rows.weight[41].expand(16, -1))
 
 
 def _layer_of_torch(config, own, prefix):

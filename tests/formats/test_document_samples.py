@@ -868,13 +868,12 @@ def test_slots_of_products_hold_the_digits_of_both() -> None:
     assert pair.format.vocabulary.decode(lines.labels[0][lines.target[0]].tolist()) == "1089<end>"
 
 
-def test_an_operand_beyond_the_mirrored_line_is_refused_with_both_lengths() -> None:
+def test_a_mirrored_line_of_longer_operands_ends_with_them() -> None:
     pair = Pair("", of("+", max_digits=3), ParallelFormatConfig(mirrored=True))
-    with pytest.raises(ProblemError) as caught:
-        pair.typed("1234+5")
-    assert str(caught.value) == (
-        "an operand has 4 digits and this format has room for 3. Train with --task.max_digits 4."
-    )
+    lines = pair.write(pair.task.parse(["12345+6789", "1+2"]))
+    assert texts(pair.format, lines) == ["=9876+54321", "=2+1<pad><pad><pad><pad>"]
+    assert lines.lengths.tolist() == [11, 8]
+    assert lines.labels[0][:6].tolist() == [4, 3, 1, 9, 1, pair.format.end_id]
 
 
 # Residues --------------------------------------------------------------------------------------

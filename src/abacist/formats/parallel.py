@@ -110,14 +110,13 @@ class ParallelFormat:
             slots = torch.full((batch, widest), self.slot_id, dtype=torch.uint8, device=device)
             return join([a, operator, b, equals, Piece(slots, widths)], self.pad_id)
         line = join([equals, b, operator, a], self.pad_id)
-        length = 2 * self._task.longest_operand + 2
-        longest = int(problems.lengths_BN.max()) if batch else 1
-        if longest > self._task.longest_operand:
-            raise ProblemError(
-                f"an operand has {longest} digits and this format has room for "
-                f"{self._task.longest_operand}. Train with --task.max_digits {longest}."
-            )
-        return torch.nn.functional.pad(line, (0, length - line.shape[1]), value=self.pad_id)
+        missing = max(0, self._mirrored_length - line.shape[1])
+        return torch.nn.functional.pad(line, (0, missing), value=self.pad_id)
+
+    @property
+    def _mirrored_length(self) -> int:
+        """Number of tokens of every mirrored line of the task; only longer operands need more."""
+        return 2 * self._task.longest_operand + 2
 
     def _answer_widths(self, lengths_BN: Tensor) -> Tensor:
         """Return the largest number of digits of an answer to operands of these lengths, int64 (B,)."""
@@ -148,6 +147,11 @@ class ParallelFormat:
         field.masked_fill_(is_equals, int(Field.EQUALS))
         filler = Field.PADDING if self.slot_id is not None else Field.SPACE
         field.masked_fill_(is_padding, int(filler))
+        if self.slot_id is None and ids.shape[1] > self._mirrored_length:
+            # A line of longer operands ends with them. What follows belongs to the batch.
+            is_after = is_padding & (index >= self._mirrored_length)
+            field.masked_fill_(is_after, int(Field.PADDING))
+            target &= ~is_after
         return AnnotatedTokens(ids, place, field, target)
 
     def _read(self, tokens: list[int]) -> str | None:

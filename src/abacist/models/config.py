@@ -28,6 +28,8 @@ class PositionScheme(Config):
     """Learned and sinusoidal: whether the vector is added once to the input, or to queries and keys in every layer."""
     num_positions: int = setting(128, low=2, high=10_000_000)
     """Learned: number of vectors; the largest coordinate is one less."""
+    beyond: Literal["refuse", "clamp"] = "refuse"
+    """Learned: whether lines with larger coordinates are refused, or all of these share the last vector."""
     base: float = setting(10_000.0, low=1.0, high=1e9)
     """Sinusoidal and rotary: about how many times longer the slowest wave is than the fastest."""
     offset: Literal["none", "batch", "sample"] = "none"
@@ -65,6 +67,11 @@ class PositionScheme(Config):
             yield (
                 f"init_std belongs to a relative or learned encoding, got encoding {self.encoding}. "
                 f"Try --{path}.init_std 0."
+            )
+        if self.beyond != "refuse" and self.encoding != "learned":
+            yield (
+                f"beyond belongs to a learned encoding, got encoding {self.encoding}. "
+                f"Try --{path}.beyond refuse."
             )
         if self.slope and "slope" not in own:
             yield f"slope belongs to alibi, got encoding {self.encoding}. Try --{path}.slope 0."

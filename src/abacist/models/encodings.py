@@ -74,14 +74,17 @@ class LearnedEncoding(VectorEncoding):
     def vectors(self, coordinate: Tensor) -> Tensor:
         """Return rows of the table, (…, width).
 
-        Raises `ProblemError` where a coordinate has no vector.
+        Raises `ProblemError` where a coordinate has no vector, unless it is clamped.
         """
+        if self.scheme.beyond == "clamp":
+            coordinate = coordinate.clamp(max=self.scheme.num_positions - 1)
         largest = int(coordinate.max())
         if largest >= self.scheme.num_positions:
             raise ProblemError(
                 f"this model's learned positions end at {self.scheme.coordinate} "
                 f"{self.scheme.num_positions - 1}, but the line reaches {largest}. Type a shorter "
-                "problem, or train with a larger --model.positions.0.num_positions."
+                "problem, or train with a larger --model.positions.0.num_positions or with "
+                "--model.positions.0.beyond clamp."
             )
         vectors: Tensor = self.rows(coordinate)
         return vectors

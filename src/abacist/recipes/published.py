@@ -6,6 +6,7 @@ it. The data is always our own, because the documents' test sets overlap their t
 """
 
 from dataclasses import replace
+from typing import Literal
 
 from abacist.data.config import SplitConfig
 from abacist.formats.config import FORMATS, CarryTraceFormatConfig, PlainFormatConfig
@@ -97,7 +98,7 @@ def parallel_encoder() -> Recipe:
             dropout=0.1,
             dropout_on=DROPOUT_ON["torch"],
             biases=("attention-output", "mlp-hidden", "mlp-output", "head"),
-            positions=_learned("index", 42, init_std=1.0),
+            positions=_learned("index", 42, init_std=1.0, beyond="clamp"),
         ),
         training=TrainingConfig(
             num_examples=200_000,
@@ -147,7 +148,7 @@ def parallel_encoder_torch() -> Recipe:
             dropout=0.1,
             dropout_on=DROPOUT_ON["torch"],
             biases=(*BIASES["all"], "head"),
-            positions=_learned("index", 42, init_std=1.0),
+            positions=_learned("index", 42, init_std=1.0, beyond="clamp"),
         ),
         training=replace(base.training, num_steps=10 * (200_000 // 32)),
     )
@@ -435,7 +436,10 @@ def _looped_abacus(num_layers: int, recurrences: int) -> Recipe:
 
 
 def _learned(
-    coordinate: CoordinateName, num_positions: int, init_std: float = 0.0
+    coordinate: CoordinateName,
+    num_positions: int,
+    init_std: float = 0.0,
+    beyond: Literal["refuse", "clamp"] = "refuse",
 ) -> tuple[PositionScheme, ...]:
     """Return positions as in GPT-2; with an `init_std` of 1 they start as torch's embeddings do."""
     return (
@@ -444,5 +448,6 @@ def _learned(
             coordinate=coordinate,
             num_positions=num_positions,
             init_std=init_std,
+            beyond=beyond,
         ),
     )
