@@ -8,9 +8,12 @@ from trained_models import ignored, random_model
 
 from abacist.data.split import in_split
 from abacist.models.config import POSITIONS
+from abacist.reports import score_plots
 from abacist.scoring import grid as module
 from abacist.scoring.exact_match import exact_match
 from abacist.scoring.grid import GRID
+from abacist.scoring.records import Section
+from abacist.scoring.recurrence_counts import with_recurrences
 from abacist.scoring.solving import solve
 from abacist.tasks.config import TASKS
 
@@ -81,6 +84,36 @@ def test_ctrl_c_leaves_whole_squares(half_right):
     assert bool((count[:3, :3] > 0).all())
     assert int(count[3:].sum()) == int(count[:, 3:].sum()) == 0
     assert section.details["average"] is not None
+
+
+def test_a_looped_model_has_a_grid_for_each_number_of_recurrences():
+    scoring = {"grid_size": 2, "grid_problems": 5, "recurrences": (1, 4)}
+    trained_model = random_model(recurrences=2, injection="add", scoring=scoring)
+    section = GRID.run(trained_model, ignored)
+    by_count = section.details["recurrences"]
+    assert list(by_count) == ["1", "2", "4"]
+    assert by_count["2"]["right"] == section.details["right"]
+    alone = replace(trained_model, scoring=replace(trained_model.scoring, recurrences=()))
+    assert GRID.run(alone, ignored).details["right"] == section.details["right"]
+    four = replace(alone, model=with_recurrences(alone.model, 4))
+    assert GRID.run(four, ignored).details["right"] == by_count["4"]["right"]
+    names = [row.name for row in section.rows]
+    assert "all cells, 2 recurrences (as in training)" in names
+    assert "all cells, 4 recurrences" in names
+    titles = [heat_map.title for heat_map in score_plots.grids(section.details)]
+    assert [title.partition(":")[0] for title in titles] == [
+        "1 recurrence", "2 recurrences", "4 recurrences"
+    ]  # fmt: skip
+    not_looped = random_model(scoring=scoring)
+    assert "runs its layers once" in GRID.obstacle(not_looped)
+
+
+def test_a_grid_names_its_best_and_its_worst_cell():
+    details = {"right": [[5, 5], [4, 1]], "count": [[5, 5], [5, 5]], "average": 0.75}
+    section = Section("grid", [], details=details)
+    assert "Best cell: 1 and 2 digits, 5 of 5 right; worst cell: 2 and 2 digits, 1 of 5 right" in (
+        score_plots.remarks(section)
+    )
 
 
 def test_pieces_cover_a_square_and_bound_the_number_of_digits_drawn_together(monkeypatch):

@@ -7,6 +7,7 @@ import torch
 from trained_models import ignored, random_model
 
 from abacist.formats.config import PlainFormatConfig
+from abacist.reports import score_plots, svg
 from abacist.scoring import notation as module
 from abacist.scoring.exact_match import exact_match
 from abacist.scoring.notation import EXAMPLES, NOTATION, with_spaces
@@ -24,6 +25,21 @@ def test_the_trained_spacing_scores_as_exact_match_does():
     assert row.smallest_margin == float(verdicts.margins.min())
     measures = [row.measure for row in section.rows]
     assert measures == ["exact match"] * len(EXAMPLES) + ["match without spaces"] * len(EXAMPLES)
+
+
+def test_the_bars_are_those_of_the_rows():
+    trained_model = random_model(format="spaced", positions="index-relative")
+    section = NOTATION.run(trained_model, ignored)
+    (bars,) = score_plots.of_section("notation", section)
+    assert list(bars.series) == ["exact match", "spaces ignored"]
+    exact, ignoring = section.rows[:4], section.rows[4:]
+    assert bars.names == [row.name for row in exact]
+    for name, rows in (("exact match", exact), ("spaces ignored", ignoring)):
+        assert bars.series[name] == [row.proportion.value for row in rows]
+        assert bars.intervals[name] == [row.proportion.interval for row in rows]
+    picture = svg.draw(bars)
+    assert picture.count("<rect") == 8 + 2
+    assert "(as trained)" in picture
 
 
 @pytest.mark.parametrize(

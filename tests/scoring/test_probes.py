@@ -42,6 +42,19 @@ def test_single_digits_and_edge_cases_agree_with_generation(half_trained):
         )
 
 
+def test_both_orders_of_single_digits_are_counted_as_the_notebook_does(half_trained):
+    section = PROBES.run(half_trained.trained_model(), ignored)
+    by_measure = {row.measure: row.proportion for row in section.rows if row.kind == "commuted"}
+    right = {
+        (a, b): half_trained.solve(f"{a}+{b}")[0].correct for a in range(10) for b in range(10)
+    }
+    both = [right[a, b] and right[b, a] for a in range(10) for b in range(a + 1, 10)]
+    assert (by_measure["both right"].successes, by_measure["both right"].n) == (sum(both), 45)
+    answers = [right[pair] for a in range(10) for b in range(a, 10) for pair in ((a, b), (b, a))]
+    assert by_measure["answers right"].successes == sum(answers)
+    assert by_measure["answers right"].n == len(answers) == 110
+
+
 def test_both_orders_are_compared_by_the_written_answers(half_trained):
     from abacist.scoring.samples import as_in_training
 

@@ -9,18 +9,22 @@ from abacist.data.split import hash_problems, in_split
 from abacist.data.stream import first_problems
 from abacist.intervals import difference
 from abacist.scoring.exact_match import exact_match
+from abacist.scoring.measures import ALL, measure
 from abacist.scoring.samples import as_in_training
 from abacist.scoring.splits import SPLITS, _sample
 
 
 def test_rows_are_of_their_splits(half_right):
     section = SPLITS.run(half_right, ignored)
-    for row, split in zip(section.rows, ("train", "validation", "test"), strict=True):
+    splits = ("train", "validation", "test")
+    for row, tokens, split in zip(section.rows[:3], section.rows[3:], splits, strict=True):
         problems = as_in_training(half_right, 400, "splits", split)
         assert bool(in_split(problems, split, half_right.split).all())
         verdicts = exact_match(half_right, problems)
         assert row.proportion == verdicts.proportion
-    train, _, test = (row.proportion for row in section.rows)
+        assert (tokens.name, tokens.measure) == (f"{split} problems", "token accuracy")
+        assert tokens.proportion == measure(half_right, problems)[ALL].token_accuracy
+    train, _, test = (row.proportion for row in section.rows[:3])
     assert section.details["train_minus_test"] == difference(train, test).to_json()
 
 

@@ -8,6 +8,7 @@ from trained_models import ignored, random_model
 from abacist.intervals import Proportion
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.scoring import strata
+from abacist.scoring.measures import ALL, measure
 from abacist.scoring.samples import as_in_training
 from abacist.scoring.solving import solve
 from abacist.scoring.strata import STRATA
@@ -41,6 +42,17 @@ def solutions(half_right):
 
 def _rows(section, kind):
     return {row.name: row.proportion for row in section.rows if row.kind == kind}
+
+
+def test_exact_answer_is_reported_beside_the_exact_line(section, half_right):
+    line, answer = section.rows[:2]
+    assert (line.measure, answer.measure) == ("exact match", "exact answer")
+    # Without scratch work they are the same.
+    assert answer.proportion == line.proportion
+    traced = random_model(TASKS["five-operations"], "carry-trace", "index-relative")
+    rows = STRATA.run(traced, ignored).rows
+    problems = as_in_training(traced, 100, "strata")
+    assert rows[1].proportion == measure(traced, problems)[ALL].exact_answer
 
 
 def test_each_way_to_split_the_sample_counts_every_problem_once(section):

@@ -114,3 +114,16 @@ class _WholeNumber:
             range_ = f"{self.low} up" if self.high is None else f"{self.low} to {self.high:,}"
             raise argparse.ArgumentTypeError(f"must be a whole number from {range_}, got {text!r}")
         return value
+
+
+def whole_numbers(low: int, high: int) -> "_WholeNumbers":
+    """An argument type: whole numbers from `low` to `high` with commas between them."""
+    return _WholeNumbers(whole_number(low, high))
+
+
+class _WholeNumbers:
+    def __init__(self, item: _WholeNumber) -> None:
+        self.item = item
+
+    def __call__(self, text: str) -> tuple[int, ...]:
+        return tuple(self.item(part) for part in text.split(","))

@@ -2,10 +2,10 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from abacist import files
-from abacist.cli.arguments import Parser, whole_number
+from abacist.cli.arguments import Parser, whole_number, whole_numbers
 from abacist.configuration import settings
 from abacist.scoring.config import ScoringConfig
 
@@ -54,7 +54,7 @@ def run(arguments: list[str]) -> int:
 
 
 def scored(
-    trained: "Run", suites: list[str] | None = None, changes: dict[str, int] | None = None
+    trained: "Run", suites: list[str] | None = None, changes: dict[str, Any] | None = None
 ) -> "Scorecard":
     """Score a run, show the progress, and draw the pictures."""
     from abacist.cli.progress import Ticker
@@ -117,10 +117,13 @@ def _parser() -> Parser:
     )
     for setting in settings(ScoringConfig()):
         assert setting.range is not None
+        is_list = isinstance(setting.value, tuple)
         parser.add_argument(
             f"--{setting.name.replace('_', '-')}",
-            type=whole_number(int(setting.range.low), int(setting.range.high)),
-            metavar="N",
+            type=(whole_numbers if is_list else whole_number)(
+                int(setting.range.low), int(setting.range.high)
+            ),
+            metavar="N,N,…" if is_list else "N",
             help=f"{setting.help} (default: the recipe's, {setting.typed})",
         )
     parser.add_json()
@@ -139,5 +142,6 @@ def _pictures(trained: "Run", card: "Scorecard") -> dict[str, Path]:
     pictures = {
         "lengths": trained.directory.lengths_picture,
         "grid": trained.directory.grid_picture,
+        "notation": trained.directory.notation_picture,
     }
     return {suite: path for suite, path in pictures.items() if suite in card.sections}

@@ -21,8 +21,7 @@ def scorecard(card: Scorecard) -> Shown:
     views: list[View] = []
     for section in card.sections.values():
         views.append(score_table(section.title, section.rows))
-        if "count" in section.details:
-            views.append(score_plots.length_grid(section.details))
+        views += score_plots.grids(section.details)
         views += [f"{remark}." for remark in score_plots.remarks(section)]
         if section.features:
             views.append(feature_table(section.features, section.errors))

@@ -102,6 +102,7 @@ class Bars:
     percent: bool = False
     upright: bool = False
     """Whether the bars stand side by side, as in a histogram."""
+    caption: str = ""
 
 
 @dataclass(frozen=True)

@@ -191,6 +191,8 @@ def _scorecard(directory: RunDirectory, model: Identity | None, damages: list[st
             section: Section = from_json(Section, data, name)
             if "count" in section.details:
                 _check_grid(section.details)
+                for grid in section.details.get("recurrences", {}).values():
+                    _check_grid(grid)
             sections[name] = section
         except _DAMAGE:
             damages.append(

@@ -23,7 +23,7 @@ from abacist.reports import (
 from abacist.reports.html import Part, page
 from abacist.reports.html_builder import Markup, code, command, element, table
 from abacist.reports.plot_tables import as_table
-from abacist.reports.plots import HeatMap, LineChart
+from abacist.reports.plots import Bars, HeatMap, LineChart
 from abacist.reports.run_records import RunRecords
 from abacist.reports.tables import (
     Cell,
@@ -40,10 +40,10 @@ from abacist.tasks.config import ArithmeticConfig, SortingConfig
 
 SUITES = {
     "lengths": "exact match by number of digits, in training and far beyond",
-    "strata": "exact match by operation, length and carry chain; token accuracy; perplexity",
+    "strata": "exact match by operation, length and carry chain; exact answer; token accuracy; perplexity",
     "splits": "training, validation and test problems compared",
     "probes": "fixed problems: single digits, both orders, long carries, powers of ten",
-    "grid": "every pair of operand lengths, as a heat map",
+    "grid": "every pair of operand lengths, as a heat map; with --recurrences, one for each number of them",
     "recurrences": "a looped model with 1, 2, 4, 8, 16 and 32 recurrences",
     "notation": "the same problems with other spaces than in training",
     "exhaustive": "every problem of a finite space",
@@ -72,7 +72,7 @@ def run_report(records: RunRecords) -> str:
     )
 
 
-def figures(plots: Sequence[LineChart | HeatMap]) -> list[Markup]:
+def figures(plots: Sequence[LineChart | HeatMap | Bars]) -> list[Markup]:
     """Plots side by side; nothing if there are none."""
     return [element("div", *map(svg.figure, plots), class_="pictures")] if plots else []
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from abacist.intervals import Proportion, percent
 from abacist.reports import plots
-from abacist.reports.plots import Curve, HeatMap, LineChart, Points
+from abacist.reports.plots import Bars, Curve, HeatMap, LineChart, Points
 from abacist.reports.tables import points, shortened
 from abacist.reports.training_plots import of_each, proportion_curve
 from abacist.scoring.records import Row, Section
@@ -29,6 +29,8 @@ def remarks(section: Section) -> list[str]:
     if details.get("average") is not None:
         average = percent(details["average"])
         sentences.append(f"Average of all cells, each with the same weight: {average}")
+    if details.get("count"):
+        sentences.append(f"Best cell: {_cell(details, True)}; worst cell: {_cell(details, False)}")
     if "perplexity" in details:
         values = ", ".join(
             f"{name} {'beyond 1e308' if value is None else format(value, '.6g')}"
@@ -50,15 +52,16 @@ def remarks(section: Section) -> list[str]:
     return sentences
 
 
-def of_section(suite: str, section: Section) -> list[LineChart | HeatMap]:
+def of_section(suite: str, section: Section) -> list[LineChart | HeatMap | Bars]:
     """The plots of one section of the scorecard."""
-    candidates: list[LineChart | HeatMap | None] = []
+    candidates: list[LineChart | HeatMap | Bars | None] = []
     if suite == "lengths":
         candidates.append(by_length(length_series(section), section.trained_digits))
     if suite == "strata":
         candidates += [by_carry_chain(section), by_place(section)]
-    if "count" in section.details:
-        candidates.append(length_grid(section.details))
+    if suite == "notation":
+        candidates.append(by_notation(section))
+    candidates += grids(section.details)
     return [plot for plot in candidates if plot is not None]
 
 
@@ -122,6 +125,77 @@ def by_place(section: Section) -> LineChart | None:
     return _over_values(
         {"answer tokens": places}, "place, 1 for units", "Accuracy of single answer tokens by place"
     )
+
+
+def by_notation(section: Section) -> Bars | None:
+    """Exact match for every spacing, in and out of distribution, and matches that ignore spaces."""
+    exact = [row for row in section.rows if row.measure == "exact match" and row.proportion]
+    ignoring = {
+        row.name.partition(",")[0]: row.proportion
+        for row in section.rows
+        if row.measure == "match without spaces"
+    }
+    names = [row.name.partition(":")[0] for row in exact]
+    if not exact or not all(ignoring.get(name) for name in names):
+        return None
+    series = {
+        "exact match": [row.proportion for row in exact],
+        "spaces ignored": [ignoring[name] for name in names],
+    }
+    summary = "; ".join(
+        f"{row.name} {percent(row.proportion.value)}"
+        for row in exact
+        if row.proportion and row.proportion.value is not None
+    )
+    return Bars(
+        f"Match by spaces in the problem. {summary}",
+        [row.name for row in exact],
+        {
+            name: [(p.value if p else None) or 0.0 for p in shares]
+            for name, shares in series.items()
+        },
+        "right answers",
+        intervals={
+            name: [p.interval for p in shares if p and p.interval]
+            for name, shares in series.items()
+        },
+        percent=True,
+        caption=f"Right answers by spaces in the problem, with 95 % Wilson intervals ({summary}).",
+    )
+
+
+def grids(details: Mapping[str, Any]) -> list[HeatMap]:
+    """The grid of a section, or one for each number of recurrences; nothing if there is none."""
+    if "count" not in details:
+        return []
+    by_count = details.get("recurrences")
+    if not by_count:
+        return [length_grid(details)]
+    maps = {count: length_grid(grid) for count, grid in by_count.items()}
+    return [
+        replace(
+            heat_map,
+            title=f"{count} recurrence{'s' * (count != '1')}: {heat_map.title}",
+            caption=f"{count} recurrence{'s' * (count != '1')}. {heat_map.caption}",
+        )
+        for count, heat_map in maps.items()
+    ]
+
+
+def _cell(details: Mapping[str, Any], is_best: bool) -> str:
+    """The best or the worst cell of a grid among those that were scored."""
+    right, count = details["right"], details["count"]
+    cells = [
+        (right[i][j] / asked, i, j)
+        for i, row in enumerate(count)
+        for j, asked in enumerate(row)
+        if asked
+    ]
+    if not cells:
+        return "none was scored"
+    # Of equally good cells, the best is the one of the longest operands, the worst that of the shortest.
+    _, i, j = max(cells) if is_best else min(cells)
+    return f"{i + 1} and {j + 1} digits, {right[i][j]:,} of {count[i][j]:,} right"
 
 
 def length_grid(details: Mapping[str, Any], most_cells: int = _MOST_CELLS) -> HeatMap:

@@ -9,7 +9,17 @@ from collections.abc import Mapping, Sequence
 
 from abacist.reports.html_builder import Markup, element
 from abacist.reports.html_builder import figure as html_figure
-from abacist.reports.plots import Axis, Curve, HeatMap, LineChart, Point, Points, viridis
+from abacist.reports.plots import (
+    Axis,
+    Bars,
+    Curve,
+    HeatMap,
+    LineChart,
+    Point,
+    Points,
+    percent_axis,
+    viridis,
+)
 
 _WIDTH, _HEIGHT = 460, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 24.0, 26.0, 42.0
@@ -25,15 +35,17 @@ _MARKERS = (
 )
 
 
-def figure(plot: LineChart | HeatMap | Points, moving: bool = False) -> Markup:
+def figure(plot: LineChart | HeatMap | Points | Bars, moving: bool = False) -> Markup:
     """A plot with its caption. `moving` animates the frames of `Points`."""
     return html_figure(moving_points(plot) if moving else draw(plot), plot.caption)  # type: ignore[arg-type]
 
 
-def draw(plot: LineChart | HeatMap | Points) -> Markup:
+def draw(plot: LineChart | HeatMap | Points | Bars) -> Markup:
     """A plot as one SVG element; its title is what a screen reader says."""
     if isinstance(plot, LineChart):
         return _line_chart(plot)
+    if isinstance(plot, Bars):
+        return _bars(plot)
     return _heat_map(plot) if isinstance(plot, HeatMap) else _panels(plot)
 
 
@@ -116,6 +128,34 @@ def _colour_scale(x: float, top: float, height: float) -> list[Markup]:
         y = top + height * (1 - share / 100)
         marks.append(_text(x + 17, min(max(y + 4, top + 9), top + height), f"{share}%", "tick"))
     return marks
+
+
+def _bars(plot: Bars) -> Markup:
+    """Horizontal bars of shares from 0 to 100 %, each group below its name."""
+    thickness, name_height, gap = 11.0, 18.0, 8.0
+    series = list(plot.series.items())
+    axis = percent_axis(plot.label)
+    marks: list[Markup] = []
+    top = _TOP
+    for row, name in enumerate(plot.names):
+        marks.append(_text(_LEFT, top + 12, name, "label"))
+        for number, (key, values) in enumerate(series):
+            y = top + name_height + number * thickness
+            width = max(0.5, _x(axis, values[row]) - _LEFT)
+            kind = f"mark c{number % len(_MARKERS)}"
+            marks.append(_rectangle(_LEFT, y, width, thickness - 2, kind))
+            if key in plot.intervals:
+                low, high = (_x(axis, bound) for bound in plot.intervals[key][row])
+                line = f"M{low:.1f},{y + thickness / 2 - 1:.1f}H{high:.1f}"
+                marks.append(element("path", d=line, class_="axis"))
+        top += name_height + len(series) * thickness + gap
+    for value, text in axis.ticks:
+        marks.append(_text(_x(axis, value), top + 10, text, "tick", "middle"))
+    for number, (key, _) in enumerate(series):
+        left = _LEFT + 150 * number
+        marks.append(_rectangle(left, top + 20, 12, 9, f"mark c{number % len(_MARKERS)}"))
+        marks.append(_text(left + 18, top + 29, key, "legend"))
+    return _picture(plot.title, marks, _WIDTH, top + 38)
 
 
 def _panels(plot: Points) -> Markup:

@@ -10,7 +10,7 @@ runs/add-20261121-153012/
   checkpoints/        step-001500/ …
   best/               step-001250/, the checkpoint that is best on validation
   embeddings/         step-000100.safetensors …, if they are recorded
-  scorecard.json      the scores; failures.jsonl beside it; lengths.png and grid.png are drawn from it
+  scorecard.json      the scores; failures.jsonl beside it; lengths.png, grid.png, notation.png are drawn from it
   certificate.json    the outcome of the proof
   attention.json      mean attention by difference of place, for the report
   outcome.json        cost, scores and certificate in one record, for runs that are trials of a sweep
@@ -106,6 +106,10 @@ class RunDirectory:
         return self.path / "grid.png"
 
     @property
+    def notation_picture(self) -> Path:
+        return self.path / "notation.png"
+
+    @property
     def training_picture(self) -> Path:
         return self.path / "training.png"
 
@@ -133,6 +137,7 @@ class RunDirectory:
             self.failures,
             self.lengths_picture,
             self.grid_picture,
+            self.notation_picture,
             self.certificate,
             self.attention,
             self.outcome,

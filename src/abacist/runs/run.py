@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -118,7 +119,7 @@ class Run:
         self,
         suites: Sequence[str] = DEFAULT_SUITES,
         on_progress: Progress | None = None,
-        **settings: int,
+        **settings: Any,
     ) -> Scorecard:
         """Score the model by some suites and store the scorecard in the run's directory.
 
@@ -202,7 +203,7 @@ class Run:
         )
         return attention
 
-    def trained_model(self, **settings: int) -> TrainedModel:
+    def trained_model(self, **settings: Any) -> TrainedModel:
         """Return the model with its task and format, for scoring, proving and looking inside.
 
         `settings` replaces settings of the recipe's `scoring`.

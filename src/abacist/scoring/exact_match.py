@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from abacist.errors import ProblemError
-from abacist.formats.annotated import AnnotatedTokens
+from abacist.formats.annotated import AnnotatedTokens, Field
 from abacist.formats.format import Format
 from abacist.intervals import Proportion
 from abacist.models.teacher_forcing import Predictions, teacher_forced
@@ -66,6 +66,12 @@ class ScoredBatch:
         """int64 (B, A): the place of each token that `predictions` predicts."""
         first = self.lines.place.shape[1] - self.predictions.labels.shape[1]
         return self.lines.place[:, first:].long()
+
+    def right_answers(self) -> Tensor:
+        """Return whether every target outside of scratch work is right, bool (B,), given right scratch work."""
+        first = self.lines.field.shape[1] - self.predictions.labels.shape[1]
+        is_scratch = self.lines.field[:, first:].cpu() == Field.SCRATCH
+        return (self.predictions.correct_tokens() | is_scratch).all(dim=1)
 
 
 @torch.no_grad()

@@ -7,7 +7,8 @@ compares the two).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,6 +20,7 @@ from abacist.intervals import Proportion
 from abacist.scoring.exact_match import exact_match
 from abacist.scoring.judge import Judge
 from abacist.scoring.records import Row, Section
+from abacist.scoring.recurrence_counts import not_looped, with_recurrences
 from abacist.scoring.samples import distinct
 from abacist.scoring.suite import Progress, Suite
 from abacist.scoring.trained_model import TrainedModel
@@ -78,34 +80,75 @@ class Grid:
 
 
 def by_both_lengths(trained_model: TrainedModel, on_progress: Progress) -> Section:
-    """Score the whole grid, or, if Ctrl-C is pressed, as many squares as are done by then."""
+    """Score the whole grid, or, if Ctrl-C is pressed, as many squares as are done by then.
+
+    The setting `recurrences` adds grids of a looped model with other numbers of recurrences. They
+    follow the grid of the model as it was trained.
+    """
     assert isinstance(trained_model.task, Arithmetic)
     size, per_cell = _size(trained_model), trained_model.scoring.grid_problems
+    trained = trained_model.model.config.recurrences
+    others = sorted({*trained_model.scoring.recurrences} - {trained})
     # Time is proportional to the tokens of lines, of which later squares have far more.
-    total = per_cell * sum(map(_tokens_of_square, range(1, size + 1)))
-    grid, judge = Grid.empty(size), Judge(trained_model, on_progress, total)
-    complete, square = True, 0
+    tokens = per_cell * sum(map(_tokens_of_square, range(1, size + 1)))
+    judge = Judge(trained_model, on_progress, tokens * (1 + len(others)))
+    grids: dict[int, Grid] = {}
+    interruption, rows = "", []
+    for count in [trained, *others]:
+        name = f", {count} recurrences" if others else ""
+        model = trained_model.model
+        if count != trained:
+            model = with_recurrences(model, count)
+        grids[count] = Grid.empty(size)
+        interrupted_square = _score(
+            replace(trained_model, model=model), judge, grids[count], per_cell, name
+        )
+        suffix = name + " (as in training)" * (bool(others) and count == trained)
+        rows += _rows(grids[count], trained_model.task, suffix)
+        if interrupted_square is not None:
+            interruption = f", interrupted in square {interrupted_square}{name}"
+            break
+    details = _details(grids[trained])
+    if others:
+        details["recurrences"] = {str(count): _details(grids[count]) for count in sorted(grids)}
+    return judge.section(
+        f"Grid of operand lengths, 1…{size} by 1…{size} digits{interruption}",
+        rows,
+        not interruption,
+        **details,
+    )
+
+
+def _score(
+    trained_model: TrainedModel, judge: Judge, grid: Grid, per_cell: int, name: str
+) -> int | None:
+    """Fill a grid square by square, and return the one in which Ctrl-C was pressed; None if in none."""
+    size, square = len(grid.right), 0
     try:
         for square in range(1, size + 1):
-            label = f"tokens, square {square} of {size}"
+            label = f"tokens, square {square} of {size}{name}"
             generator = generators.generator(trained_model.seed, "score", "grid", square)
             for lengths_BN in _pieces(square, per_cell):
                 problems = draw_of_lengths(trained_model, lengths_BN, generator)
-                work = int(_num_tokens(lengths_BN).sum())
-                grid.add(problems, judge.verdicts(problems, label=label, work=work).margins)
+                verdicts = judge.verdicts(
+                    problems,
+                    trained_model=trained_model,
+                    label=label,
+                    work=int(_num_tokens(lengths_BN).sum()),
+                )
+                grid.add(problems, verdicts.margins)
     except KeyboardInterrupt:
-        complete = False
-    title = f"Grid of operand lengths, 1…{size} by 1…{size} digits"
-    if not complete:
-        title += f", interrupted in square {square}"
-    return judge.section(
-        title,
-        _rows(grid, trained_model.task),
-        complete,
-        right=grid.right.tolist(),
-        count=grid.count.tolist(),
-        average=grid.average(),
-    )
+        return square
+    return None
+
+
+def _details(grid: Grid) -> dict[str, Any]:
+    """Return right answers and problems of all cells, and the mean over cells, as JSON values."""
+    return {
+        "right": grid.right.tolist(),
+        "count": grid.count.tolist(),
+        "average": grid.average(),
+    }
 
 
 def _obstacle(trained_model: TrainedModel) -> str | None:
@@ -118,6 +161,8 @@ def _obstacle(trained_model: TrainedModel) -> str | None:
             "a grid is made of the lengths of two operands, and this task has other problems. "
             "Try --suite strata."
         )
+    if trained_model.scoring.recurrences and not_looped(trained_model):
+        return not_looped(trained_model)
     size = trained_model.scoring.grid_size
     if size is None:
         return None
@@ -132,7 +177,11 @@ def _obstacle(trained_model: TrainedModel) -> str | None:
     return None
 
 
-GRID = Suite("every pair of operand lengths, as a heat map", _obstacle, by_both_lengths)
+GRID = Suite(
+    "every pair of operand lengths, as a heat map; with --recurrences, one for each number of them",
+    _obstacle,
+    by_both_lengths,
+)
 
 
 def _size(trained_model: TrainedModel) -> int:
@@ -205,7 +254,7 @@ def _tokens_of_square(square: int) -> int:
     return 2 * sum(2 * square + length + 4 for length in shorter) + 3 * square + 4
 
 
-def _rows(grid: Grid, task: Arithmetic) -> list[Row]:
+def _rows(grid: Grid, task: Arithmetic, suffix: str) -> list[Row]:
     """Return the rows of the section: all cells, three regions by training length, the diagonal."""
     size, trained = len(grid.right), task.config.longest_operand
     digits = torch.arange(1, size + 1)
@@ -224,7 +273,7 @@ def _rows(grid: Grid, task: Arithmetic) -> list[Row]:
         ("equal lengths", "diagonal", size, longer == shorter),
     ]
     return [
-        Row(name, kind, longest, *grid.over(cells))
+        Row(name + suffix, kind, longest, *grid.over(cells))
         for name, kind, longest, cells in regions
         if bool(cells.any())
     ]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from abacist.formats.annotated import Field
 from abacist.models.teacher_forcing import IGNORED
 from abacist.scoring.exact_match import scored_batches
 from abacist.scoring.records import Measures
@@ -65,15 +64,13 @@ def measure_each(trained_model: TrainedModel, problems: Problems) -> ProblemMeas
             logits_BAV.double().transpose(1, 2), labels_BA, ignore_index=IGNORED, reduction="none"
         )
         right_BA = batch.predictions.correct_tokens()
-        first = batch.lines.field.shape[1] - labels_BA.shape[1]
-        is_scratch = batch.lines.field[:, first:].cpu() == Field.SCRATCH
         columns[:, batch.indices] = torch.stack(
             [
                 loss_BA.sum(dim=1),
                 is_target.sum(dim=1).double(),
                 (right_BA & is_target).sum(dim=1).double(),
                 right_BA.all(dim=1).double(),
-                (right_BA | is_scratch).all(dim=1).double(),
+                batch.right_answers().double(),
             ]
         )
     return ProblemMeasures(*columns)

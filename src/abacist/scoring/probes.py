@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from abacist import generators
+from abacist.errors import ProblemError
 from abacist.intervals import Proportion
 from abacist.scoring.judge import Judge
 from abacist.scoring.records import Row, Section
@@ -76,7 +77,11 @@ def all_probes(trained_model: TrainedModel, on_progress: Progress) -> Section:
     ]
     if isinstance(task, Arithmetic) and task.config.max_operands == 2:
         commutative = [operation for operation in task.operations if operation in _COMMUTATIVE]
-        rows += [_commuted(trained_model, judge, operation) for operation in commutative]
+        for operation in commutative:
+            rows += [
+                _commuted(trained_model, judge, operation),
+                *_commuted_digits(trained_model, judge, operation),
+            ]
     return judge.section("Probes, whatever their split", rows)
 
 
@@ -215,6 +220,35 @@ def _commuted(trained_model: TrainedModel, judge: Judge, operation: str) -> Row:
         same[unclear] = _same_answers(trained_model, pairs[unclear], swapped[unclear])
     proportion = Proportion(int(same.sum()), len(same))
     return Row(name, "commuted", 0, proportion, measure="same answer")
+
+
+def _commuted_digits(trained_model: TrainedModel, judge: Judge, operation: str) -> list[Row]:
+    """Return how often both orders of two single digits are right, as a notebook about sums asks.
+
+    One row counts the 45 pairs of different digits, which are right if both orders are. The other
+    counts answers as the notebook does: both orders of the 55 pairs with a ≤ b, so that a + a counts
+    twice.
+    """
+    pairs = [(a, b) for a in range(10) for b in range(a, 10)]
+    asked = [_problems(order, operation, 2) for order in (pairs, [(b, a) for a, b in pairs])]
+    name = f"single digits, a{operation}b and b{operation}a"
+    try:
+        first, second = (judge.verdicts(problems, name, work=0) for problems in asked)
+    except ProblemError as error:
+        return [Row(name, "commuted", 1, None, note=str(error))]
+    both = first.correct & second.correct
+    differ = torch.tensor([a != b for a, b in pairs])
+    right = int(first.correct.sum() + second.correct.sum())
+    return [
+        Row(
+            name,
+            "commuted",
+            1,
+            Proportion(int(both[differ].sum()), int(differ.sum())),
+            measure="both right",
+        ),
+        Row(name, "commuted", 1, Proportion(right, 2 * len(pairs)), measure="answers right"),
+    ]
 
 
 def _same_answers(trained_model: TrainedModel, first: Problems, second: Problems) -> Tensor:

@@ -16,13 +16,13 @@ from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems, Shapes
 
 RECURRENCE_COUNTS = (1, 2, 4, 8, 16, 32)
-"""Numbers of recurrences to score, besides that of training."""
+"""Numbers of recurrences to score, besides that of training, unless others are asked for."""
 
 
 def by_recurrences(trained_model: TrainedModel, on_progress: Progress) -> Section:
     """Score every number of recurrences, on trained lengths and on operands twice as long."""
     trained = trained_model.model.config.recurrences
-    counts = sorted({*RECURRENCE_COUNTS, trained})
+    counts = sorted({*(trained_model.scoring.recurrences or RECURRENCE_COUNTS), trained})
     longest = _longest(trained_model)
     problems = as_in_training(trained_model, trained_model.scoring.num_problems, "recurrences")
     samples = [("trained lengths", "trained", longest, problems)]
@@ -42,7 +42,8 @@ def by_recurrences(trained_model: TrainedModel, on_progress: Progress) -> Sectio
     return judge.section("Recurrences when tested", rows, trained_recurrences=trained)
 
 
-def _obstacle(trained_model: TrainedModel) -> str | None:
+def not_looped(trained_model: TrainedModel) -> str | None:
+    """Return why a model cannot run with other recurrences than in training; None where it can."""
     if trained_model.model.config.recurrences > 1:
         return None
     return (
@@ -52,7 +53,7 @@ def _obstacle(trained_model: TrainedModel) -> str | None:
 
 
 RECURRENCES = Suite(
-    "a looped model with 1, 2, 4, 8, 16 and 32 recurrences", _obstacle, by_recurrences
+    "a looped model with 1, 2, 4, 8, 16 and 32 recurrences", not_looped, by_recurrences
 )
 
 

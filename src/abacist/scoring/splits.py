@@ -7,6 +7,8 @@ training problems does not.
 from abacist.data.config import SplitName
 from abacist.data.stream import fixed_problems
 from abacist.intervals import Proportion, difference
+from abacist.models.teacher_forcing import IGNORED
+from abacist.scoring.exact_match import ScoredBatch, Verdicts
 from abacist.scoring.judge import Judge
 from abacist.scoring.records import Row, Section
 from abacist.scoring.samples import as_in_training
@@ -23,15 +25,37 @@ def by_split(trained_model: TrainedModel, on_progress: Progress) -> Section:
     judge = Judge(trained_model, on_progress, total=len(_SPLITS) * count)
     rows: list[Row] = []
     proportions: dict[str, Proportion] = {}
+    token_accuracy: dict[str, Proportion] = {}
     for split in _SPLITS:
         name = f"{split} problems"
-        verdicts = judge.verdicts(_sample(trained_model, split, count), name, work=count)
+        problems = _sample(trained_model, split, count)
+        verdicts, token_accuracy[split] = _scored(judge, problems, name, count)
         proportions[split] = verdicts.proportion
         rows.append(judge.row(name, "split", 0, verdicts))
+    rows += [
+        Row(f"{split} problems", "tokens", 0, proportion, measure="token accuracy")
+        for split, proportion in token_accuracy.items()
+    ]
     gap = difference(proportions["train"], proportions["test"])
     return judge.section(
         "Splits, drawn as in training", rows, train_minus_test=gap and gap.to_json()
     )
+
+
+def _scored(judge: Judge, problems: Problems, name: str, work: int) -> tuple[Verdicts, Proportion]:
+    """Score problems, and return their verdicts and token accuracy."""
+    tokens: list[Proportion] = []
+    verdicts = judge.verdicts(
+        problems, name, on_batch=lambda batch: tokens.append(_token_accuracy(batch)), work=work
+    )
+    return verdicts, sum(tokens, Proportion(0, 0))
+
+
+def _token_accuracy(batch: ScoredBatch) -> Proportion:
+    """Return the share of the targets that are predicted correctly."""
+    is_target = batch.predictions.labels != IGNORED
+    right = batch.predictions.correct_tokens() & is_target
+    return Proportion(int(right.sum()), int(is_target.sum()))
 
 
 SPLITS = Suite("training, validation and test problems compared", always_applies, by_split)

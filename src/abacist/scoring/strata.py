@@ -38,7 +38,10 @@ def by_stratum(trained_model: TrainedModel, on_progress: Progress) -> Section:
     problems = as_in_training(trained_model, count, "strata")
     name = "as in training"
     verdicts = judge.verdicts(problems, name, on_batch=tokens.add, work=count)
-    rows = [judge.row(name, "all", 0, verdicts)]
+    rows = [
+        judge.row(name, "all", 0, verdicts),
+        Row(name, "answers", 0, tokens.exact_answer(), measure="exact answer"),
+    ]
     for kind, values in _strata(trained_model, problems).items():
         rows += _rows(kind, values, verdicts)
     if by_chain is not None:
@@ -52,7 +55,7 @@ def by_stratum(trained_model: TrainedModel, on_progress: Progress) -> Section:
 
 
 STRATA = Suite(
-    "exact match by operation, length and carry chain; token accuracy; perplexity",
+    "exact match by operation, length and carry chain; exact answer; token accuracy; perplexity",
     always_applies,
     by_stratum,
 )
@@ -110,10 +113,13 @@ class _TokenStatistics:
         self.log_probabilities: list[Tensor] = []
         """Mean log probability of each problem's answer tokens, in nats, (B,) per batch."""
         self.total_log_probability = 0.0
+        self.right_answers = self.num_problems = 0
 
     def add(self, batch: ScoredBatch) -> None:
         """Add one batch."""
         labels = batch.predictions.labels
+        self.right_answers += int(batch.right_answers().sum())
+        self.num_problems += len(labels)
         is_target = labels != IGNORED
         right = batch.predictions.correct_tokens() & is_target
         places = batch.places.clamp(min=0)
@@ -127,6 +133,10 @@ class _TokenStatistics:
         log_probability = (right_logit - logits.logsumexp(dim=-1)) * is_target
         self.total_log_probability += float(log_probability.sum())
         self.log_probabilities.append(log_probability.sum(dim=1) / is_target.sum(dim=1))
+
+    def exact_answer(self) -> Proportion:
+        """Return the share of problems whose answer is right, given right scratch work."""
+        return Proportion(self.right_answers, self.num_problems)
 
     def rows(self) -> list[Row]:
         """Return rows of token accuracy: one of all tokens, then one for each place."""
