@@ -29,7 +29,7 @@ from abacist import recipes
 from abacist.intervals import Proportion, percent
 from abacist.recipes.examinations import EXAMINATIONS
 from abacist.recipes.published import EARLIER_RECORDS
-from abacist.reports import matplotlib_figures, run_records, score_plots
+from abacist.reports import matplotlib_figures, run_records, training_plots
 from abacist.reports.tables import Table, markdown
 from abacist.runs.directory import RunDirectory
 from abacist.runs.examination import Row
@@ -89,8 +89,7 @@ def make_record(name: str, count: int, threads: int, folder: Path, is_added_to: 
         print(f"{run} failed: {reason}", flush=True)
     first = run_records.read_metrics(RunDirectory(path / "seed-0"), [])
     if first:
-        charts = score_plots.training({name: first})
-        matplotlib_figures.draw(charts, out.with_suffix(".png"), columns=1)
+        matplotlib_figures.draw(training_plots.of_run(first), out.with_suffix(".png"))
 
 
 # Pages made of records ---------------------------------------------------------------------------
