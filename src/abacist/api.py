@@ -7,8 +7,9 @@ from typing import Any, Literal
 from abacist import recipes
 from abacist.configuration import override
 from abacist.recipes.recipe import Recipe
-from abacist.runs import training
-from abacist.runs.directory import new_path
+from abacist.reports.notebook_progress import NotebookProgress, is_notebook
+from abacist.runs import directory, training
+from abacist.runs.directory import new_path, read_recipe
 from abacist.runs.run import Run
 from abacist.training.loop import Observer
 
@@ -22,6 +23,7 @@ def train(
     threads: int | Literal["auto"] = 1,
     overwrite: bool = False,
     observer: Observer | None = None,
+    progress: bool = True,
 ) -> Run:
     """Train a recipe and return its run.
 
@@ -33,15 +35,24 @@ def train(
         threads: number of threads, or `auto` for the number that is fastest in a few timed steps.
         overwrite: whether a run in `out` is replaced.
         observer: receives every step and every record.
+        progress: whether a notebook shows a bar with loss and accuracy; elsewhere nothing is shown.
 
     Raises `UserError` for whatever cannot be trained, and `TrainingDiverged` if the loss is not finite.
     """
     whole = recipes.find(recipe) if isinstance(recipe, str) else recipe
     whole = override(whole, settings or {})
     path = Path(out) if out is not None else new_path(whole.name)
+    if progress and is_notebook():
+        observer = NotebookProgress(whole.training.num_steps, observer or Observer())
     return training.start(whole, path, seed, threads, overwrite, observer)
 
 
-def resume(path: str | Path, observer: Observer | None = None) -> Run:
-    """Resume an interrupted run. It ends with the same bits as if it had never stopped."""
+def resume(path: str | Path, observer: Observer | None = None, progress: bool = True) -> Run:
+    """Resume an interrupted run. It ends with the same bits as if it had never stopped.
+
+    `progress` shows a bar in notebooks, as it does for `train`.
+    """
+    if progress and is_notebook():
+        recipe, _ = read_recipe(directory.find(str(path)))
+        observer = NotebookProgress(recipe.training.num_steps, observer or Observer())
     return training.resume(Path(path), observer)

@@ -1,0 +1,74 @@
+"""A notebook shows the progress of `abacist.train`; IPython is imitated."""
+
+import sys
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+import abacist
+from abacist.runs import training
+
+
+class Display:
+    """What a notebook shows below one cell."""
+
+    def __init__(self) -> None:
+        self.states: list[dict[str, str]] = []
+
+    def __call__(self, data, raw, display_id):
+        assert raw
+        assert display_id is True
+        self.states.append(data)
+        return SimpleNamespace(update=lambda data, raw: self.states.append(data))
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """The display of a notebook whose kernel runs the test."""
+    display, ipython = Display(), ModuleType("IPython")
+    ipython.get_ipython = lambda: SimpleNamespace(kernel=object())
+    ipython.display = ModuleType("IPython.display")
+    ipython.display.display = display
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", ipython.display)
+    return display
+
+
+def test_a_notebook_shows_loss_and_accuracy_until_the_end(notebook, tmp_path, quick_settings):
+    run = abacist.train("add", out=tmp_path / "run", settings=quick_settings)
+    first, *_, last = notebook.states
+    assert first["text/plain"].startswith("░" * 30 + " 0 of 24 steps")
+    assert last["text/plain"].startswith("█" * 30 + " 24 of 24 steps")
+    record = run.directory.read_metrics()[-1]
+    assert "loss " in last["text/html"]
+    assert "token accuracy " in last["text/html"]
+    assert f"of {record['exact_match']['n']} validation problems" in last["text/html"]
+    assert '<progress value="1.0000"' in last["text/html"]
+    count = len(notebook.states)
+    abacist.resume(run.path)
+    assert len(notebook.states) > count
+
+
+def test_the_progress_can_be_silenced_and_other_pythons_show_none(
+    notebook, monkeypatch, tmp_path, quick_settings
+):
+    abacist.train("add", out=tmp_path / "silent", settings=quick_settings, progress=False)
+    assert notebook.states == []
+    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda: None)
+    abacist.train("add", out=tmp_path / "terminal", settings=quick_settings)
+    assert notebook.states == []
+
+
+def test_events_reach_the_observer_of_the_caller(notebook, tmp_path, quick_settings):
+    seen = []
+
+    class Counting(training.Observer):
+        def on_step(self, step, loss):
+            seen.append(step)
+
+        def on_checkpoint(self, step):
+            seen.append(-step)
+
+    abacist.train("add", out=tmp_path / "run", settings=quick_settings, observer=Counting())
+    assert [step for step in seen if step > 0] == list(range(1, 25))
+    assert [-step for step in seen if step <= 0] == [0, 10, 20, 24]
