@@ -17,6 +17,7 @@ import statistics
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,7 +37,7 @@ PER_CELL = 100
 
 
 def trained_model(
-    config: ModelConfig, task: ArithmeticConfig, format: str, **settings: int
+    config: ModelConfig, task: ArithmeticConfig, format: str, **settings: Any
 ) -> TrainedModel:
     """Return an untrained model, ready to be scored."""
     torch.manual_seed(0)

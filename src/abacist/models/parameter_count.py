@@ -180,21 +180,6 @@ def components(
     return parts
 
 
-<<<<<<< HEAD
-def _num_parameters(scheme: PositionScheme, size: int) -> int:
-    """Return the number of trained parameters of a scheme's vectors, or of its biases in one layer.
-
-    `size` is the width of a vector, or the number of heads that have a bias.
-    """
-    if scheme.encoding in _FORMULAS:
-        return _FORMULAS[scheme.encoding](scheme, size)
-    from abacist.models.encodings import make_encoding
-
-    return sum(parameter.numel() for parameter in make_encoding(scheme, size).parameters())
-
-
-def _relative_biases(scheme: PositionScheme, num_heads: int) -> int:
-=======
 def blocks(parts: list[Component]) -> list[Block]:
     """Return the parameters of the input, of each layer and of the output, from `components`.
 
@@ -216,13 +201,19 @@ def blocks(parts: list[Component]) -> list[Block]:
     ]
 
 
-def _bias_parameters(scheme: PositionScheme, num_heads: int) -> int:
-    """Return the number of trained parameters of a scheme's score bias in one layer."""
-    if scheme.encoding in (*ABSOLUTE, "rotary", "alibi"):
-        return 0
-    if scheme.encoding == "fire":
-        return 2 + (32 + 32) + (32 + 1) * num_heads
->>>>>>> f4afe8b (abacist model shows shapes, bytes and the parameters of each block; run.json names GPU, driver and libraries)
+def _num_parameters(scheme: PositionScheme, size: int) -> int:
+    """Return the number of trained parameters of a scheme's vectors, or of its biases in one layer.
+
+    `size` is the width of a vector, or the number of heads that have a bias.
+    """
+    if scheme.encoding in _FORMULAS:
+        return _FORMULAS[scheme.encoding](scheme, size)
+    from abacist.models.encodings import make_encoding
+
+    return sum(parameter.numel() for parameter in make_encoding(scheme, size).parameters())
+
+
+def _relative_biases(scheme: PositionScheme, num_heads: int) -> int:
     low, high = scheme.window or (-scheme.max_distance, scheme.max_distance)
     return ((scheme.num_buckets or high - low + 1) + 1) * num_heads
 
