@@ -135,11 +135,11 @@ def _prove(
         neighbourhoods=tally.cases,
         wrong=tally.wrong,
         smallest_margin=tally.smallest_margin,
-        proved_margin=_finite(tally.proved_margin),
-        rounding_bound=_finite(tally.rounding_bound),
+        proved_margin=None if tally.wrong else _finite(tally.proved_margin),
+        rounding_bound=None if tally.wrong else _finite(tally.rounding_bound),
         precision=precision.name,
         rounding_is_proved=is_bounded,
-        remaining_margin=_finite(tally.implemented_margin),
+        remaining_margin=None if tally.wrong else _finite(tally.implemented_margin),
         locality_error=locality,
         counterexample=counterexample,
         seconds=time.perf_counter() - begin,
@@ -215,23 +215,31 @@ class _Tally:
         if not len(ids):
             return
         self.cases += len(ids)
-        margins = []
-        for some, right in zip(
-            torch.split(ids, self.bounded.cases_at_once),
-            torch.split(target, self.bounded.cases_at_once),
-            strict=True,
-        ):
-            bound = self.bounded.margins(part[0].pattern, some, right)
-            margins.append(bound.computed.nan_to_num(nan=-torch.inf))
-            self.proved_margin = min(self.proved_margin, _smallest(bound.real))
-            self.implemented_margin = min(self.implemented_margin, _smallest(bound.implemented))
-            self.rounding_bound = max(self.rounding_bound, -_smallest(-bound.rounding))
-            self._measure(part[0].pattern, some[~(bound.implemented > 0)])
-        margin = torch.cat(margins)
-        self.wrong += int((~(margin > 0)).sum())
+        margins: list[Tensor] = []
+        while (first := sum(map(len, margins))) < len(ids):
+            size = len(ids) if self.wrong else self.bounded.cases_at_once
+            some = slice(first, first + size)
+            margins.append(self._margins(part[0].pattern, ids[some], target[some]))
+            self.wrong += int((~(margins[-1] > 0)).sum())
+        margin = torch.cat(margins).nan_to_num(nan=-torch.inf)
         for case in margin.topk(min(_MOST_COMPLETED, len(margin)), largest=False).indices.tolist():
             self.lowest.append((float(margin[case]), *_locate(part, int(origin[case]))))
         self.lowest = sorted(self.lowest, key=lambda entry: entry[0])[:_MOST_COMPLETED]
+
+    def _margins(self, pattern: Pattern, ids: Tensor, target: Tensor) -> Tensor:
+        """Return the margins of some cases of one pattern, and bound them while none is wrong."""
+        if self.wrong:
+            # Bounds take far longer, and nothing can be certified any more.
+            logits = _logits(self.bounded.model, pattern, ids)
+            right = target.unsqueeze(1)
+            others = logits.scatter(1, right, -torch.inf).amax(dim=1)
+            return logits.gather(1, right).squeeze(1) - others
+        bound = self.bounded.margins(pattern, ids, target)
+        self.proved_margin = min(self.proved_margin, _smallest(bound.real))
+        self.implemented_margin = min(self.implemented_margin, _smallest(bound.implemented))
+        self.rounding_bound = max(self.rounding_bound, -_smallest(-bound.rounding))
+        self._measure(pattern, ids[~(bound.implemented > 0)])
+        return bound.computed
 
     def _measure(self, pattern: Pattern, ids: Tensor) -> None:
         """Compare both kernels of this machine with float64, where the bound is not enough."""

@@ -230,7 +230,8 @@ class BoundedModel:
             # Wherever this is enough, and a near token decides, no closer look is needed.
             smallest = left.amin(dim=1)
             decided = left.gather(1, near).amin(dim=1) <= smallest
-            unsure = (~((smallest > 0) & decided)).nonzero().squeeze(1)
+            is_right = real.scatter(1, right, torch.inf).amin(dim=1) > 0
+            unsure = (is_right & ~((smallest > 0) & decided)).nonzero().squeeze(1)
             if len(unsure):
                 every = torch.arange(real.shape[1]).expand(len(unsure), -1)
                 closer = self._loss_by_jacobian(resid[unsure], target[unsure], every, tight=True)
