@@ -2,8 +2,8 @@
 
     python benchmarks/column_tasks.py --seeds 3 --minutes 60
 
-writes `results/column-tasks.json` after every seed, and goes on where it stopped when it is called
-again. The seconds of training are processor seconds of one thread.
+writes `results/column-tasks.json` and the table in `docs/extending.md` after every seed, and goes on
+where it stopped when it is called again. The seconds of training are processor seconds of one thread.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import re
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import abacist
 from abacist import files, recipes
@@ -19,6 +20,7 @@ from abacist.runs.circumstances import circumstances
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "results" / "column-tasks.json"
+DOCUMENT = ROOT / "docs" / "extending.md"
 
 
 def column_tasks() -> dict[str, Path]:
@@ -49,6 +51,38 @@ def measure(name: str, seed: int) -> dict[str, object]:
         "reason": certificate.reason,
         **circumstances(),
     }
+
+
+def table(record: dict[str, Any]) -> str:
+    """Return the results in Markdown, a row for each task."""
+    lines = [
+        "| task | lines | notation | certified | training | neighbourhoods | smallest margin |",
+        "|---|---:|---|---|---:|---:|---:|",
+    ]
+    for name, entry in sorted(record["tasks"].items()):
+        seeds = entry["seeds"]
+        certified = sum(seed["certified"] for seed in seeds)
+        cells = [
+            f"[{name}](../{entry['file']})",
+            str(entry["lines"]),
+            f"`{entry['notation']}`",
+            f"{certified} of {len(seeds)} seeds",
+            f"{max(seed['training_seconds'] for seed in seeds):.0f} s",
+            f"{max(seed['neighbourhoods'] for seed in seeds):,}",
+            f"{min(seed['smallest_margin'] for seed in seeds):.2f}",
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def with_table(document: str, record: dict[str, Any]) -> str:
+    """Return the document with the table of results generated from the record."""
+    return re.sub(
+        r"<!-- table -->\n.*?<!-- end -->",
+        lambda match: f"<!-- table -->\n{table(record)}\n<!-- end -->",
+        document,
+        flags=re.DOTALL,
+    )
 
 
 def main() -> None:
@@ -85,6 +119,8 @@ def main() -> None:
             entry["seeds"].append(measure(name, seed))
             print(name, entry["seeds"][-1], flush=True)
             files.write_json(RESULT, record)
+            text = with_table(DOCUMENT.read_text(), record)
+            files.write_bytes(DOCUMENT, text.encode())
 
 
 if __name__ == "__main__":

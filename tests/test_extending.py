@@ -1,5 +1,6 @@
 """The page on extensions and the files of `examples/`: what is printed is what runs."""
 
+import importlib.util
 import json
 import re
 import shlex
@@ -55,6 +56,15 @@ def test_an_example_is_short_and_its_recipe_can_write_its_problems(file):
         assert format.read(format.write(problems, answer).ids) == answer.texts()
         if isinstance(task, ColumnTask):
             assert task.machine.oracle is not None, "an example states its answers a second time"
+
+
+def test_the_table_of_column_tasks_is_that_of_the_record():
+    specification = importlib.util.spec_from_file_location("b", ROOT / "benchmarks/column_tasks.py")
+    benchmark = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(benchmark)
+    assert benchmark.with_table(PAGE, RECORD) == PAGE
+    assert "| [add-base-7](../examples/add_base_7.py) | 10 |" in PAGE
+    assert all(entry["seeds"] for entry in RECORD["tasks"].values())
 
 
 def test_the_record_names_examples_and_their_lines():
