@@ -65,7 +65,7 @@ def test_a_module_is_an_extension_by_name_and_by_import(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     extensions.load("own_module")
     assert RECIPES.origins["own-sum"].source == "own_module.py"
-    assert extensions.loaded()[-1] == "own_module.py"
+    assert extensions.loaded()[-1] == str(tmp_path / "own_module.py")
 
 
 def test_an_installed_package_offers_extensions_by_entry_points(tmp_path, monkeypatch):
@@ -131,6 +131,20 @@ def test_an_installed_package_offers_extensions_by_entry_points(tmp_path, monkey
             MACHINE.format(name="own", settings=", direction='down'", result=TOTALS),
             "direction must be",
         ),
+        (MACHINE.format(name="my own", settings="", result=TOTALS), "must consist of letters.*'my own'"),
+        (MACHINE.format(name="../own", settings="", result=TOTALS), r"must consist of.*'\.\./own'"),
+        (
+            "from abacist import column_task\n@column_task\ndef f(s, d):\n    return d, s\n",
+            "a column task needs a name, got function",
+        ),
+        (
+            "from abacist import column_task\n\ncolumn_task('own', bas=7)\n",
+            "at line 3: TypeError: .*unexpected keyword argument 'bas'",
+        ),
+        (
+            "from abacist import POSITIONS\nPOSITIONS.register('own', None)\n",
+            "'own' must be a tuple of PositionScheme",
+        ),
         (
             MACHINE.format(name="own", settings=", direction='most-significant-first'", result=TOTALS),
             "left_over 'digits' is for direction",
@@ -146,6 +160,75 @@ def test_a_bad_extension_is_one_line_and_registers_nothing(tmp_path, capsys, sou
     assert error.count("\n") == 1
     assert re.search(message, error), error
     assert (set(RECIPES), set(COLUMN_TASKS), set(TASKS)) == before
+
+
+WHOLE = """
+from dataclasses import dataclass
+from typing import ClassVar
+from abacist import FORMATS, OwnTaskConfig, TextFormatConfig, own_recipe, recipe
+
+@dataclass(frozen=True, kw_only=True)
+class Own(OwnTaskConfig):
+    {kind}
+    def {method}(self, *operands):
+        return {answer}
+
+@dataclass(frozen=True, kw_only=True)
+class OwnFormat(TextFormatConfig):
+    kind: ClassVar = "own-format"
+    def construct(self, task):
+        return None
+
+FORMATS.register("own-format", OwnFormat())
+
+@recipe("own-task")
+def own_task():
+    return {recipe}
+"""
+WHOLE_DEFAULTS = {
+    "kind": 'kind: ClassVar = "own-task"',
+    "method": "answer",
+    "answer": "operands[0]",
+    "recipe": 'own_recipe("own-task", Own(max_digits=2))',
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "format", "message"),
+    [
+        ({"answer": "1 // 0"}, "text", "own_whole.py failed at line 10: ZeroDivisionError"),
+        ({"answer": "5"}, "text", "answer must return text of the digits 0 to 9, got 5"),
+        ({"answer": "'x'"}, "text", "answer must return text of the digits 0 to 9, got 'x'"),
+        ({"method": "answers"}, "text", "Own needs a method answer"),
+        ({"kind": "pass"}, "text", "the class Own needs a name in JSON"),
+        ({"recipe": "None"}, "text", "'own-task' must return a Recipe, got NoneType"),
+        ({"recipe": "Own(max_digit=2)"}, "text", "failed at line 22: TypeError.*'max_digit'"),
+        ({}, "own-format", "construct of OwnFormat must return a format, got NoneType"),
+    ],
+)
+def test_a_mistake_in_a_whole_task_is_one_line(tmp_path, capsys, changes, format, message):
+    path = tmp_path / "own_whole.py"
+    path.write_text(WHOLE.format(**WHOLE_DEFAULTS | changes))
+    arguments = ["--extension", str(path), "own-task", "--format", format, "--num-problems", "1"]
+    assert main(["data", "show", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert re.search(message, error), error
+
+
+def test_an_installed_extension_that_fails_is_left_out_with_a_warning(
+    tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "own_broken.py").write_text("import no_such_package\n")
+    metadata = tmp_path / "own_broken-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: own-broken\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[abacist.extensions]\nown = own_broken\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["recipes"]) == 0
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "warning: the extension own_broken needs the module no_such_package" in error
 
 
 @pytest.mark.parametrize("source", ["missing.py", "no_such_module", "no.such.module"])

@@ -161,6 +161,14 @@ class ConfigFamily(Config):
     kinds: ClassVar[Registry[type[Any]]]
     """The members of the family by their kind."""
 
+    def __post_init__(self) -> None:
+        if "kind" not in vars(type(self)):
+            raise ConfigurationError(
+                f"the class {type(self).__name__} needs a name in JSON. Write a line "
+                f"kind: ClassVar = 'my-{self.section}' in it."
+            )
+        super().__post_init__()
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if ConfigFamily in cls.__bases__:

@@ -14,10 +14,11 @@ import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
+import re
 import sys
 import traceback
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
@@ -52,10 +53,21 @@ class Registry(dict[str, Entry]):
 
     all: ClassVar[list["Registry[Any]"]] = []
 
-    def __init__(self, noun: str, entries: Mapping[str, Entry] | None = None) -> None:
-        """`noun` says in error messages what the table holds, as in `recipe`."""
+    def __init__(
+        self,
+        noun: str,
+        entries: Mapping[str, Entry] | None = None,
+        check: Callable[[Any], str | None] = lambda entry: None,
+    ) -> None:
+        """Make a table of built-in entries.
+
+        Args:
+            noun: says in error messages what the table holds, as in `recipe`.
+            entries: the built-in entries by name.
+            check: returns what is wrong with an entry of an extension, or None.
+        """
         super().__init__(entries or {})
-        self.noun = noun
+        self.noun, self.check = noun, check
         self.origins: dict[str, Extension] = {}
         """The extension that registered each name, for names that are not built in."""
         Registry.all.append(self)
@@ -63,9 +75,13 @@ class Registry(dict[str, Entry]):
     def register(self, name: str, entry: Entry) -> None:
         """Add an entry.
 
-        Raises `ConfigurationError` if the name is taken. A class may be defined again in place of
-        itself, and an interactive session may replace what it registered.
+        Raises `ConfigurationError` if the name is taken or cannot be typed, or the entry is none. A
+        class may be defined again in place of itself, and an interactive session may replace what it
+        registered.
         """
+        check_name(self.noun, name)
+        if (complaint := self.check(entry)) is not None:
+            raise ConfigurationError(f"the {self.noun} {name!r} {complaint}")
         extension = _registrant()
         if name in self and not self._replaces(name, entry, extension):
             origin = self.origins.get(name)
@@ -84,6 +100,20 @@ class Registry(dict[str, Entry]):
             return same and self.origins.get(name) == extension
         origin = self.origins.get(name)
         return origin is not None and origin.sha256 is None and origin == extension
+
+
+def check_name(noun: str, name: Any) -> None:
+    """Raise `ConfigurationError` if something cannot be called `name` on the command line and in paths."""
+    if not isinstance(name, str):
+        raise ConfigurationError(
+            f"a {noun} needs a name, got {type(name).__name__}. Write the name in brackets, as in "
+            f"@{noun.replace(' ', '_')}('my-{noun.split()[-1]}')."
+        )
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise ConfigurationError(
+            f"the name of a {noun} must consist of letters, digits, '-', '_' and '.', got {name!r}. "
+            f"Try {'my-' + noun.split()[-1]!r}."
+        )
 
 
 _MACHINERY = {
@@ -162,6 +192,11 @@ def load(source: str) -> None:
             registry.clear()
             registry.update(entries)
             registry.origins = origins
+        for registry in Registry.all[len(before) :]:
+            # A table of a module that was not imported before.
+            for name in registry.origins:
+                del registry[name]
+            registry.origins = {}
         raise
 
 
@@ -172,9 +207,15 @@ def load_all(sources: Iterable[str]) -> None:
 
 
 def load_installed() -> None:
-    """Load the extensions that installed packages offer by entry points."""
+    """Load the extensions that installed packages offer by entry points.
+
+    Nobody has asked for one of them in particular, so one that fails is left out with a warning.
+    """
     for point in importlib.metadata.entry_points(group=GROUP):
-        load(point.module)
+        try:
+            load(point.module)
+        except UserError as error:
+            warnings.warn(f"{error} It is left out.", stacklevel=2)
 
 
 def loaded() -> list[str]:
@@ -217,7 +258,7 @@ def _load_file(path: Path, source: str) -> None:
     sys.modules[module_name] = module
     _by_module[module_name] = extension
     try:
-        _execute(source, lambda: spec.loader.exec_module(module), str(path))
+        _execute(source, lambda: spec.loader.exec_module(module), str(path.absolute()))
     except BaseException:
         del sys.modules[module_name], _by_module[module_name]
         raise
@@ -236,6 +277,25 @@ def _load_module(source: str) -> None:
     _execute(source, lambda: importlib.import_module(source), spec.origin or "")
 
 
+def blamed(error: BaseException) -> UserError | None:
+    """Return one line about an error that was raised in the code of an extension; None for others."""
+    files = {}
+    for module, extension in _by_module.items():
+        file = getattr(sys.modules.get(module), "__file__", None)
+        if file is not None:
+            files |= dict.fromkeys(map(str, _sources(Path(file))), extension)
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if (extension := files.get(frame.filename)) is not None:
+            return UserError(_failure(extension.source, error, frame.lineno))
+    return None
+
+
+def _failure(source: str, error: BaseException, line: int | None) -> str:
+    where = "" if line is None else f" at line {line}"
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"the extension {source} failed{where}: {reason}. Correct it."
+
+
 def _execute(source: str, execute: Any, file: str) -> ModuleType | None:
     """Execute an extension, and turn whatever goes wrong into one line."""
     try:
@@ -250,9 +310,7 @@ def _execute(source: str, execute: Any, file: str) -> ModuleType | None:
     except (Exception, SystemExit) as error:
         lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
         line = lines[-1] if lines else getattr(error, "lineno", None)
-        where = "" if line is None else f" at line {line}"
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise UserError(f"the extension {source} failed{where}: {reason}. Correct it.") from error
+        raise UserError(_failure(source, error, line)) from error
     return result
 
 

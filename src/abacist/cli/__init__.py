@@ -66,6 +66,13 @@ def main(arguments: list[str] | None = None) -> int:
             streams.complain(f"{error.strerror or error}: {name}")
             streams.abandon_output()
             return 1
+        except Exception as error:
+            from abacist import extensions
+
+            if (complaint := extensions.blamed(error)) is None:
+                raise
+            streams.complain(complaint)
+            return 2
         return code
 
 

@@ -60,7 +60,13 @@ class FormatConfig(ConfigFamily):
             ConfigurationError: it cannot write the task; the message names the formats that can.
         """
         check_writes(self, task)
-        return self.construct(task)
+        format = self.construct(task)
+        if not hasattr(format, "write"):
+            raise ConfigurationError(
+                f"the method construct of {type(self).__name__} must return a format, got "
+                f"{type(format).__name__}. Try return TextFormat(self, task)."
+            )
+        return format
 
     def construct(self, task: TaskConfig) -> "Format":
         """Return the format for a task that it can write."""

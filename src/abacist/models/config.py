@@ -198,6 +198,11 @@ POSITIONS: Registry[tuple[PositionScheme, ...]] = Registry(
         ),
         "nope": (),
     },
+    check=lambda entry: (
+        None
+        if isinstance(entry, tuple) and all(isinstance(item, PositionScheme) for item in entry)
+        else "must be a tuple of PositionScheme, with a comma after a single one."
+    ),
 )
 """Named lists of position schemes."""
 

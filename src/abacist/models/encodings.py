@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from abacist.errors import ConfigurationError, ProblemError
+from abacist.extensions import check_name
 from abacist.models.config import PositionScheme
 from abacist.models.coordinates import Coordinates
 from abacist.models.encoding_kinds import ENCODINGS, EncodingKind
@@ -482,6 +483,7 @@ def position_encoding(name: str, *settings: str) -> Callable[[Encoding], Encodin
 
     Raises `ConfigurationError` if the name is taken or the class is no encoding.
     """
+    check_name("position encoding", name)
 
     def register(cls: Encoding) -> Encoding:
         bases: dict[type[Any], EncodingKind] = {

@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable
 
 from abacist.errors import ConfigurationError, nearest
-from abacist.extensions import Registry
+from abacist.extensions import Registry, check_name
 from abacist.recipes import (
     addition,
     division,
@@ -66,11 +66,18 @@ def find(name: str) -> Recipe:
     """
     if name not in RECIPES:
         raise ConfigurationError(f"unknown recipe {name!r}: {nearest(name, RECIPES)}")
-    return RECIPES[name]()
+    made = RECIPES[name]()
+    if not isinstance(made, Recipe):
+        raise ConfigurationError(
+            f"the recipe {name!r} must return a Recipe, got {type(made).__name__}. "
+            "Try return own_recipe(...)."
+        )
+    return made
 
 
 def recipe(name: str) -> Callable[[Callable[[], Recipe]], Callable[[], Recipe]]:
     """Register the decorated function as a recipe; its docstring says what it trains."""
+    check_name("recipe", name)
 
     def register(function: Callable[[], Recipe]) -> Callable[[], Recipe]:
         RECIPES.register(name, function)

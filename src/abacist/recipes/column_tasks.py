@@ -15,6 +15,7 @@ from typing import Literal, TypeVar
 from abacist import recipes
 from abacist.data.config import SplitConfig
 from abacist.errors import ConfigurationError
+from abacist.extensions import check_name
 from abacist.formats.columns import MOST_STATE_TOKENS
 from abacist.formats.config import FORMATS
 from abacist.models.config import ModelConfig, PositionScheme
@@ -70,6 +71,7 @@ def column_task(
     Raises `ConfigurationError` if a setting is outside its range, a name is taken, the machine is not
     defined in every state that it can enter, or `answer` disagrees with it.
     """
+    check_name("column task", name)
     if direction not in ("least-significant-first", "most-significant-first"):
         raise ConfigurationError(
             f"{name}: direction must be least-significant-first or most-significant-first, "

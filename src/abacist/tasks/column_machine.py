@@ -113,11 +113,13 @@ class ColumnMachine:
 
     def _check_settings(self) -> None:
         rule, name = self.rule, self.name
-        if not 2 <= rule.base <= 36:
-            raise ConfigurationError(f"{name}: base must be 2 to 36, got {rule.base}. Try base=10.")
-        if not 1 <= self.num_operands <= 4:
+        if not isinstance(rule.base, int) or not 2 <= rule.base <= 36:
             raise ConfigurationError(
-                f"{name}: operands must be 1 to 4, got {self.num_operands}. Try operands=2."
+                f"{name}: base must be 2 to 36, got {rule.base!r}. Try base=10."
+            )
+        if not isinstance(self.num_operands, int) or not 1 <= self.num_operands <= 4:
+            raise ConfigurationError(
+                f"{name}: operands must be 1 to 4, got {self.num_operands!r}. Try operands=2."
             )
         if rule.left_over not in ("digits", "sign", "state", "nothing"):
             raise ConfigurationError(

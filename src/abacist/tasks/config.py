@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from abacist.config_base import ConfigFamily, setting
-from abacist.errors import nearest
+from abacist.errors import ConfigurationError, nearest
 from abacist.extensions import Registry
 
 if TYPE_CHECKING:
@@ -198,7 +198,9 @@ class OwnTaskConfig(TaskConfig):
 
     def answer(self, *operands: str) -> str:
         """Return the exact answer to one problem, in the characters that operands consist of."""
-        raise NotImplementedError
+        raise ConfigurationError(
+            f"{type(self).__name__} needs a method answer, which returns the answer to one problem."
+        )
 
     def build(self) -> "OwnTask":
         from abacist.tasks.own_task import OwnTask

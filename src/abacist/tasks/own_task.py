@@ -10,7 +10,7 @@ An extension states the exact answer to one problem; problems, reading and measu
 import torch
 from torch import Tensor
 
-from abacist.errors import ProblemError
+from abacist.errors import ConfigurationError, ProblemError
 from abacist.tasks import digits
 from abacist.tasks.config import OwnTaskConfig
 from abacist.tasks.problems import DIGIT_CHARACTERS, OWN, Answer, Problems, Shapes, Texts
@@ -45,7 +45,18 @@ class OwnTask:
 
     def answer(self, problems: Problems) -> Answer:
         """Return the exact answers, one problem after the other."""
-        return Texts([self.config.answer(*operands) for operands in self.operand_texts(problems)])
+        return Texts([self._answer(operands) for operands in self.operand_texts(problems)])
+
+    def _answer(self, operands: tuple[str, ...]) -> str:
+        """Return the answer to one problem. Raises `ConfigurationError` if it cannot be written."""
+        answer = self.config.answer(*operands)
+        characters = DIGIT_CHARACTERS[: self.base]
+        if not isinstance(answer, str) or not answer or not set(answer) <= set(characters):
+            raise ConfigurationError(
+                f"{self.config.name}: for {self.symbol.join(operands)}, answer must return text of the "
+                f"digits {characters[0]} to {characters[-1]}, got {answer!r}."
+            )
+        return answer
 
     def measures(self, problems: Problems) -> dict[str, Tensor]:
         """Measure the length of the longest operand."""
