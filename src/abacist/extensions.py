@@ -279,14 +279,14 @@ def _load_module(source: str) -> None:
 
 def blamed(error: BaseException) -> UserError | None:
     """Return one line about an error that was raised in the code of an extension; None for others."""
-    files = {}
+    files: dict[str, Extension] = {}
     for module, extension in _by_module.items():
         file = getattr(sys.modules.get(module), "__file__", None)
         if file is not None:
             files |= dict.fromkeys(map(str, _sources(Path(file))), extension)
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if (extension := files.get(frame.filename)) is not None:
-            return UserError(_failure(extension.source, error, frame.lineno))
+        if frame.filename in files:
+            return UserError(_failure(files[frame.filename].source, error, frame.lineno))
     return None
 
 
