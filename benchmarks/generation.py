@@ -22,8 +22,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import abacist
+from abacist.models.attention_tables import AttentionTables
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.runs.circumstances import circumstances
 from abacist.scoring.solving import solve
@@ -91,25 +93,55 @@ def time_three_digit_sums(trained_model: TrainedModel) -> dict[str, float]:
     }
 
 
-@torch.no_grad()
-def time_layers(trained_model: TrainedModel, num_tokens: int = 500) -> float:
-    """Return the processor milliseconds of the model's own layers for one token that sees six.
+class CountCalls(TorchDispatchMode):
+    """Counts the operations of torch that run inside."""
 
-    It is a lower bound of the time per token of eager torch: almost all of it is the dispatch of
-    operations on a few dozen numbers.
+    count = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.count += 1
+        return function(*args, **(kwargs or {}))
+
+
+@torch.inference_mode()
+def time_model(trained_model: TrainedModel, num_tokens: int = 2_000) -> dict[str, float]:
+    """Return the processor time of the model alone for one token that sees five, and dispatch's share.
+
+    The cost of dispatch is that of adding two single numbers, for each operation of torch.
     """
     model = trained_model.model
     problems = trained_model.task.parse(["12+34"])
     prompt = trained_model.format.prompt(problems)
     last = prompt[:, -1:]
     ids, coordinates = last.ids.long(), coordinates_of(last)
+    number = torch.ones(1)
+    tables = AttentionTables(model)
+    keys, rows = ids.expand(1, 5), torch.zeros(1, 5, dtype=torch.int64)
 
-    def run() -> None:
-        for _ in range(num_tokens):
-            model(ids, coordinates, path="dense")
+    def by_layers() -> None:
+        model(ids, coordinates, path="dense")
 
-    run()
-    return round(1e3 * min(seconds(run)[0] for _ in range(REPEATS)) / num_tokens, 4)
+    def by_tables() -> None:
+        tables.logits(ids[0], keys, rows)
+
+    def microseconds(action: Callable[[], object]) -> float:
+        def run() -> None:
+            for _ in range(num_tokens):
+                action()
+
+        run()
+        return round(1e6 * min(seconds(run)[0] for _ in range(REPEATS)) / num_tokens, 2)
+
+    with CountCalls() as counted:
+        by_tables()
+    one_call, tabulated = microseconds(lambda: number + number), microseconds(by_tables)
+    return {
+        "layers_microseconds": microseconds(by_layers),
+        "tables_microseconds": tabulated,
+        "operations": counted.count,
+        "one_addition_microseconds": one_call,
+        "share_of_dispatch": round(counted.count * one_call / tabulated, 2),
+    }
 
 
 def time_gpt2(trained_model: TrainedModel, num_tokens: int) -> dict[str, float] | None:
@@ -179,12 +211,11 @@ def main() -> None:
     if gpt2 is None:
         print("transformers is not installed, so GPT-2 is left out: pip install transformers")
     rows = time_lengths(trained_model, lengths)
-    layers = time_layers(trained_model)
     record = {
         "threads": arguments.threads,
         "one_line": rows,
         "slope_microseconds_per_thousand_digits": slope(rows) if len(rows) > 1 else None,
-        "layers_alone_processor_milliseconds_per_token": layers,
+        "model_alone": time_model(trained_model),
         "gpt2": gpt2,
         "three_digit_sums": time_three_digit_sums(trained_model),
     }

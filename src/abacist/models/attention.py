@@ -68,6 +68,18 @@ class Attention(nn.Module):
         value = apply_hook(hook, "hook_v", self.value(x_TBD).unflatten(-1, heads))
         return self._encoded(key, query_key_encoding), value
 
+    def queries(
+        self,
+        x_QBD: Tensor,
+        query_key_encoding: QueryKeyEncoding | None,
+        hook: ActivationHook | None = None,
+    ) -> Tensor:
+        """Return the queries, with their positions encoded and times the scale, (Q, B, H, K)."""
+        query = self.query(x_QBD).unflatten(-1, (self.num_heads, self.head_width))
+        query = self._encoded(apply_hook(hook, "hook_q", query), query_key_encoding)
+        scale = self.head_width**-0.5 if self.scale is None else self.scale.unsqueeze(-1)
+        return query * scale
+
     def forward(
         self,
         x_QBD: Tensor,
@@ -87,10 +99,7 @@ class Attention(nn.Module):
             query_key_encoding: position encoding of the query tokens.
             hook: receives every activation.
         """
-        query = self.query(x_QBD).unflatten(-1, (self.num_heads, self.head_width))
-        query = self._encoded(apply_hook(hook, "hook_q", query), query_key_encoding)
-        scale = self.head_width**-0.5 if self.scale is None else self.scale.unsqueeze(-1)
-        query = query * scale
+        query = self.queries(x_QBD, query_key_encoding, hook)
         if isinstance(view, FusedView):
             assert self.length_scale is None, "the fused kernel does not count visible keys"
             z_QBHK = fused_attention(query, key_TBHK, value_TBHK, self.relative, view)

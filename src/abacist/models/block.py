@@ -136,9 +136,14 @@ class Block(nn.Module):
         attention_out = self.attention(
             x_QBD, key_TBHK, value_TBHK, view, query_key_encoding, with_prefix(hook, "attn")
         )
-        resid = resid_QBD + self.dropout(apply_hook(hook, "hook_attn_out", attention_out))
-        if not self.is_pre_norm:
-            resid = self.attention_norm(resid)
+        attention_out = self.dropout(apply_hook(hook, "hook_attn_out", attention_out))
+        return self.after_attention(resid_QBD + attention_out, injected_QBD, hook)
+
+    def after_attention(
+        self, resid_QBD: Tensor, injected_QBD: Tensor | None, hook: ActivationHook | None = None
+    ) -> Tensor:
+        """Return the residual stream after this layer, from the one with attention's output, (Q, B, D)."""
+        resid = resid_QBD if self.is_pre_norm else self.attention_norm(resid_QBD)
         resid = apply_hook(hook, "hook_resid_mid", resid)
         mlp_input = self._sublayer_input(self.mlp_norm, resid, injected_QBD)
         mlp_out = apply_hook(hook, "hook_mlp_out", self.mlp(mlp_input, with_prefix(hook, "mlp")))

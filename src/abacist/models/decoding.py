@@ -9,15 +9,33 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from abacist.errors import ConfigurationError, check_between
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.continuation import Continuation
-from abacist.models.key_value_cache import make_cache
+from abacist.models.attention_tables import AttentionTables, suits_tables
+from abacist.models.id_cache import IdCache, LongLines, ShortLines
+from abacist.models.key_value_cache import DenseCache, KeyValueCache, WindowedCache
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.models.transformer import Transformer
+
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+_LONGEST_COMPARED = 64
+"""In longer lines, finding the tokens inside a window is cheaper than comparing with all tokens."""
+
+_LONGEST_COMPARED_IN_BATCH = 512
+"""The same for batches, in which NumPy compares the tokens of all lines at once."""
+
+_SMALLEST_BATCH = 8
+
+_STEPS_PER_SUMMARY = 256
+"""Number of steps whose logits are kept until margins and losses are computed from them together."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +48,8 @@ class Generated:
     """bool (B,): whether the line ended with an end token, or needs none; False where it was cut off."""
     margins: Tensor
     """float64 (B, S) for S steps: the top logit minus the second one; infinite after a line's end."""
+    losses: Tensor
+    """float64 (B, S): the cross entropy of each written token in nats; 0 after a line's end."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +78,6 @@ class Sampling:
         return drawn.squeeze(1).to(logits_BV.device)
 
 
-@torch.no_grad()
 def generate(
     model: Transformer,
     prompt: AnnotatedTokens,
@@ -87,53 +106,119 @@ def generate(
             "an encoder writes all answer tokens at once and does not generate. "
             "Train with --model.direction causal."
         )
-    device = model.device
-    coordinates = coordinates_of(prompt).to(device)
-    cache = make_cache(
-        model, model.coordinates_by_scheme(coordinates), max_new_tokens, continuation.falls
+    tokens_SB, running_B, margins_SB, losses_SB = _write(
+        model, prompt, continuation, max_new_tokens, end_id, on_step, sampling
     )
+    num_steps, lengths_B = len(tokens_SB), prompt.lengths
+    ids = nn.functional.pad(prompt.ids, (0, num_steps), value=0 if end_id is None else end_id)
+    new_BS = lengths_B.unsqueeze(1) + torch.arange(num_steps)
+    ids.scatter_(1, new_BS, torch.from_numpy(tokens_SB.T).to(ids.dtype))
+    is_end = np.zeros_like(tokens_SB, dtype=bool) if end_id is None else tokens_SB == end_id
+    is_written = is_end.cumsum(axis=0) <= is_end
+    longest = int((lengths_B.numpy() + is_written.sum(axis=0)).max())
+    ended_B = np.ones_like(running_B) if end_id is None else ~running_B
+    return Generated(
+        ids[:, :longest].to(model.device),
+        torch.from_numpy(ended_B).to(model.device),
+        torch.from_numpy(np.where(is_written, margins_SB, np.inf).T.copy()).to(model.device),
+        torch.from_numpy(np.where(is_written, losses_SB, 0.0).T.copy()).to(model.device),
+    )
+
+
+@torch.inference_mode()
+def _write(
+    model: Transformer,
+    prompt: AnnotatedTokens,
+    continuation: Continuation,
+    max_new_tokens: int,
+    end_id: int | None,
+    on_step: Callable[[int], None] | None,
+    sampling: Sampling | None,
+) -> tuple[Integers, Flags, Floats, Floats]:
+    """Return the written tokens, (S, B), which lines have not ended, (B,), and margins and losses, (S, B).
+
+    The tokens after a line's end are padding, and their margins and losses mean nothing.
+    """
+    cache = _make_cache(model, prompt, continuation, max_new_tokens)
     lengths_B = prompt.lengths
-    resid_1BD = cache.prefill(prompt.ids.to(device), lengths_B.to(device))
+    logits_BV = cache.prefill(prompt.ids.to(model.device), lengths_B.to(model.device))
     batch, padding_id = len(prompt.ids), 0 if end_id is None else end_id
-    margins = np.full((max_new_tokens, batch), np.inf)
-    tokens = np.full((max_new_tokens, batch), padding_id)
+    tokens_SB = np.full((max_new_tokens, batch), padding_id)
     index_B, running_B = lengths_B.numpy().copy(), np.ones(batch, dtype=bool)
-    num_written_B = np.zeros(batch, dtype=np.int64)
+    all_run = True
+    encoded = ["index", *(scheme.coordinate for scheme in model.schemes)]
+    summary = _Summary(tokens_SB)
     for step in range(max_new_tokens):
-        logits_BV = model.unembed(resid_1BD).squeeze(1)
-        top = logits_BV.topk(2, dim=-1)
-        next_id = top.indices[:, 0] if sampling is None else sampling.draw(logits_BV)
-        largest = top.values.double().cpu().numpy()
-        margins[step, running_B] = (largest[:, 0] - largest[:, 1])[running_B]
-        tokens[step, running_B] = next_id.cpu().numpy()[running_B]
-        num_written_B += running_B
+        next_B = logits_BV.argmax(dim=1) if sampling is None else sampling.draw(logits_BV)
+        token_B = next_B.cpu().numpy()
+        tokens_SB[step] = token_B if all_run else np.where(running_B, token_B, padding_id)
+        summary.add(logits_BV)
         if end_id is not None:
-            running_B = running_B & (tokens[step] != end_id)
+            running_B = running_B & (tokens_SB[step] != end_id)
+            all_run = bool(running_B.all())
         if on_step is not None:
             on_step(step + 1)
         # Stop after the last token: there may be no position left for another query.
-        if step + 1 == max_new_tokens or not running_B.any():
+        if step + 1 == max_new_tokens or not (all_run or running_B.any()):
             break
-        new = continuation.append(tokens[step])
-        query = [index_B]
-        for scheme in model.schemes:
-            values = index_B if scheme.coordinate == "index" else getattr(new, scheme.coordinate)
-            query.append(values)
-        if not running_B.all():
+        new = continuation.append(tokens_SB[step])
+        query = [index_B if name == "index" else getattr(new, name) for name in encoded]
+        if not all_run:
             # Lines that have ended get the coordinates of one that has not, so that they cannot
             # run out of positions.
             first = int(running_B.argmax())
             query = [np.where(running_B, values, values[first]) for values in query]
-        token_B = torch.from_numpy(tokens[step]).to(device)
-        resid_1BD = cache.step(token_B, query, running_B)
+        logits_BV = cache.step(tokens_SB[step], query, running_B)
         index_B = index_B + 1
-    num_steps = step + 1
-    ids = nn.functional.pad(prompt.ids, (0, num_steps), value=padding_id)
-    new_BS = lengths_B.unsqueeze(1) + torch.arange(num_steps)
-    ids.scatter_(1, new_BS, torch.from_numpy(tokens[:num_steps].T).to(ids.dtype))
-    longest = int((lengths_B.numpy() + num_written_B).max())
-    return Generated(
-        ids[:, :longest].to(device),
-        torch.from_numpy(np.ones_like(running_B) if end_id is None else ~running_B).to(device),
-        torch.from_numpy(margins[:num_steps].T.copy()).to(device),
-    )
+    return tokens_SB[: step + 1], running_B, *summary.finish()
+
+
+def _make_cache(
+    model: Transformer, prompt: AnnotatedTokens, continuation: Continuation, max_new_tokens: int
+) -> IdCache | KeyValueCache:
+    """Return the cache that suits a model and the length of its lines."""
+    coordinates = model.coordinates_by_scheme(coordinates_of(prompt).to(model.device))
+    batch, length = prompt.ids.shape[0], prompt.ids.shape[1] + max_new_tokens
+    if suits_tables(model):
+        tables = AttentionTables(model)
+        compared = _LONGEST_COMPARED if batch < _SMALLEST_BATCH else _LONGEST_COMPARED_IN_BATCH
+        if length <= compared:
+            return ShortLines(tables, coordinates, max_new_tokens)
+        return LongLines(tables, coordinates, continuation.falls)
+    if model.is_windowed and length > _LONGEST_COMPARED:
+        return WindowedCache(model, coordinates, continuation.falls)
+    return DenseCache(model, coordinates, max_new_tokens)
+
+
+class _Summary:
+    """Margins and losses of all steps, computed from the logits of many steps at once."""
+
+    def __init__(self, tokens_SB: Integers) -> None:
+        """`tokens_SB` receives the written tokens before `add` is called."""
+        self._tokens_SB, self._num_done = tokens_SB, 0
+        self._logits: list[Tensor] = []
+        self._margins: list[Floats] = []
+        self._losses: list[Floats] = []
+
+    def add(self, logits_BV: Tensor) -> None:
+        """Take in the logits of the next step."""
+        self._logits.append(logits_BV)
+        if len(self._logits) == _STEPS_PER_SUMMARY:
+            self._compute()
+
+    def finish(self) -> tuple[Floats, Floats]:
+        """Return margins and losses, (S, B) each."""
+        self._compute()
+        return np.concatenate(self._margins), np.concatenate(self._losses)
+
+    def _compute(self) -> None:
+        if not self._logits:
+            return
+        logits_SBV = torch.stack(self._logits).double()
+        begin, self._num_done = self._num_done, self._num_done + len(logits_SBV)
+        written = torch.from_numpy(self._tokens_SB[begin : self._num_done]).to(logits_SBV.device)
+        top = logits_SBV.topk(2, dim=-1).values
+        chosen = logits_SBV.gather(2, written.unsqueeze(2)).squeeze(2)
+        self._margins.append((top[..., 0] - top[..., 1]).cpu().numpy())
+        self._losses.append((logits_SBV.logsumexp(dim=2) - chosen).cpu().numpy())
+        self._logits = []

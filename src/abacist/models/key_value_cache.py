@@ -7,6 +7,7 @@ and a new token attends to those that it sees, so time per token does not depend
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -20,28 +21,9 @@ from abacist.models.transformer import Transformer
 from abacist.models.views import View, dense_view
 from abacist.models.visible_tokens import VisibleTokens
 
-_SHORTEST_WINDOWED = 64
-"""In shorter lines, attending to all tokens is cheaper than finding those inside a window."""
-
 Integers = npt.NDArray[np.int64]
 Slots = int | tuple[Tensor, Tensor]
 """Indices of the slots of new tokens: one for all lines, or of slots and lines, (B,) each."""
-
-
-def make_cache(
-    model: Transformer, prompt: SchemeCoordinates, max_new_tokens: int, falls: Mapping[str, int]
-) -> "KeyValueCache":
-    """Return the cache that suits a model and the length of its lines.
-
-    Args:
-        model: a decoder.
-        prompt: coordinates of the prompts, (B, T).
-        max_new_tokens: largest number of tokens that are added to a line.
-        falls: see `Continuation.falls`.
-    """
-    if model.is_windowed and prompt.num_tokens + max_new_tokens > _SHORTEST_WINDOWED:
-        return WindowedCache(model, prompt, falls)
-    return DenseCache(model, prompt, max_new_tokens)
 
 
 class KeyValueCache(ABC):
@@ -60,9 +42,9 @@ class KeyValueCache(ABC):
         self.lines = torch.arange(self.batch, device=self.device)
 
     def prefill(self, ids_BT: Tensor, lengths_B: Tensor) -> Tensor:
-        """Run the prompts through the model, and return the residual stream of their last tokens.
+        """Run the prompts through the model, and return the logits of their last tokens, (B, V).
 
-        The result is (1, B, D). The last layer is computed for the last tokens only.
+        The last layer is computed for the last tokens only.
         """
         model, prompt = self.model, self.prompt
         last_B = lengths_B - 1
@@ -91,12 +73,12 @@ class KeyValueCache(ABC):
         return self._run(ids_BT, prompt, layer)
 
     def step(
-        self, token_B: Tensor, new: list[Integers], running_B: npt.NDArray[np.bool_]
+        self, token_B: Integers, new: list[Integers], running_B: npt.NDArray[np.bool_]
     ) -> Tensor:
-        """Append one token to every line, and return its residual stream, (1, B, D).
+        """Append one token to every line, and return its logits, (B, V).
 
         Args:
-            token_B: int64 ids of the tokens, on the model's device.
+            token_B: ids of the tokens.
             new: their positions in their lines, then the coordinate that each position scheme
                 encodes, (B,) each.
             running_B: which lines have not ended; the tokens of others are never seen.
@@ -112,7 +94,7 @@ class KeyValueCache(ABC):
                 state, x_1BD, *self._keys_values(depth), view, encoding, injected
             )
 
-        return self._run(token_B.unsqueeze(1), query, layer)
+        return self._run(torch.from_numpy(token_B).to(self.device).unsqueeze(1), query, layer)
 
     @abstractmethod
     def _view_at_end(self, query: SchemeCoordinates) -> View:
@@ -134,7 +116,10 @@ class KeyValueCache(ABC):
         coordinates: SchemeCoordinates,
         layer: Callable[[int, Block, Tensor, Tensor | None], Tensor],
     ) -> Tensor:
-        """Embed tokens and call `layer` for every layer, with its depth, state and injected input."""
+        """Embed tokens, call `layer` for every layer, and return the logits of its last results, (B, V).
+
+        `layer` receives its depth, the state before it and the injected input.
+        """
         model = self.model
         embedded = model.embed(ids_BQ, coordinates)
         state, injected = model.initial_state(embedded, None), None
@@ -144,7 +129,7 @@ class KeyValueCache(ABC):
             if block is model.blocks[0]:
                 state, injected = model.begin_recurrence(state, embedded)
             state = layer(depth, block, state, injected)
-        return state
+        return model.unembed(state).squeeze(1)
 
     def _at(self, token_B: Tensor, x_TBD: Tensor) -> Tensor:
         """Select one token of every line, (1, B, D)."""
@@ -220,7 +205,7 @@ class WindowedCache(KeyValueCache):
         for line, (slot, token) in enumerate(
             zip(query.index.squeeze(1).tolist(), zip(*columns, strict=True), strict=True)
         ):
-            slots.append([*self.tokens[line].find(token), slot])
+            slots.append([*chain.from_iterable(s for _, s in self.tokens[line].find(token)), slot])
             if not self.tokens[line].add(slot, token):
                 self.free[line].append(slot)
         return self._view(query, slots)
@@ -234,7 +219,7 @@ class WindowedCache(KeyValueCache):
         for line in running_B.nonzero()[0].tolist():
             tokens, token, free = self.tokens[line], coordinates[line], self.free[line]
             free.extend(tokens.forget(token))
-            visible[line] = tokens.find(token)
+            visible[line] = [*chain.from_iterable(found for _, found in tokens.find(token))]
             if not free:
                 self._grow()
             slot = free.pop()

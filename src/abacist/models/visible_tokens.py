@@ -1,6 +1,6 @@
 """Finds the tokens that the next token of a line sees through the windows of a model."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import product
 
 from abacist.models.config import PositionScheme
@@ -8,11 +8,11 @@ from abacist.models.coordinates import Coordinates
 
 
 class VisibleTokens:
-    """The tokens of one line that later tokens can see, each with the number of its slot in a cache.
+    """The tokens of one line that later tokens can see, each with a number that its user chooses.
 
-    Tokens are listed by their coordinates, so that finding those inside the windows takes the same
-    time at any length. A token is forgotten when a coordinate has passed it that can no longer
-    return, and then its slot is free.
+    The number is a token's slot in a cache, or its id. Tokens are listed by their coordinates, so that
+    finding those inside the windows takes the same time at any length. A token is forgotten when a
+    coordinate has passed it that can no longer return.
     """
 
     def __init__(self, schemes: tuple[PositionScheme, ...], falls: Mapping[str, int]) -> None:
@@ -37,45 +37,47 @@ class VisibleTokens:
             ),
             None,
         )
-        self._slots: dict[tuple[int, ...], list[int]] = {}
+        self._numbers: dict[tuple[int, ...], list[int]] = {}
         self._keys_of_value: dict[int, set[tuple[int, ...]]] = {}
         self._largest = self._smallest_kept = 0
 
     def __len__(self) -> int:
-        return sum(map(len, self._slots.values()))
+        return sum(map(len, self._numbers.values()))
 
-    def add(self, slot: int, values: tuple[int, ...]) -> bool:
+    def add(self, number: int, values: tuple[int, ...]) -> bool:
         """List a token with the coordinate of every scheme; False if no later token can see it."""
-        key = tuple(values[number] for number, _, _ in self._windowed)
+        key = tuple([values[scheme] for scheme, _, _ in self._windowed])
         if Coordinates.NO_PLACE in key:
             return False
-        self._slots.setdefault(key, []).append(slot)
+        self._numbers.setdefault(key, []).append(number)
         if self._passing is not None:
             self._keys_of_value.setdefault(key[self._passing[0]], set()).add(key)
         return True
 
-    def find(self, values: tuple[int, ...]) -> list[int]:
-        """Return the slots of all listed tokens that a token with these coordinates sees."""
-        columns = [
-            self._column(values[number], window, is_index)
-            for number, window, is_index in self._windowed
-        ]
-        found: list[int] = []
-        for key in product(*columns):
-            if key in self._slots:
-                found += self._slots[key]
-        return found
+    def find(self, values: tuple[int, ...]) -> list[tuple[tuple[int, ...], list[int]]]:
+        """Return the numbers of all listed tokens that a token with these coordinates sees.
 
-    def forget(self, values: tuple[int, ...]) -> Iterator[int]:
-        """Yield the slots of tokens that neither a generated token nor any later one can see."""
+        Tokens that share the coordinates of all schemes with a window come together, after these.
+        """
+        columns = [
+            self._column(values[scheme], window, is_index)
+            for scheme, window, is_index in self._windowed
+        ]
+        numbers = self._numbers
+        return [(key, numbers[key]) for key in product(*columns) if key in numbers]
+
+    def forget(self, values: tuple[int, ...]) -> list[int]:
+        """Forget the tokens that no generated token can see from this one on, and return their numbers."""
+        forgotten: list[int] = []
         if self._passing is None:
-            return
+            return forgotten
         position, low = self._passing
         self._largest = max(self._largest, values[self._windowed[position][0]])
         for value in range(self._smallest_kept, self._largest + low):
             for key in self._keys_of_value.pop(value, ()):
-                yield from self._slots.pop(key)
+                forgotten += self._numbers.pop(key)
         self._smallest_kept = max(self._smallest_kept, self._largest + low)
+        return forgotten
 
     @staticmethod
     def _column(value: int, window: tuple[int, int], is_index: bool) -> Iterable[int]:
