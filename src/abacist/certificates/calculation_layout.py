@@ -133,12 +133,12 @@ def find_layout(task: Task, format: Format, model: ModelConfig) -> CalculationLa
         )
     start = format.config.start_token
     if rule.left_over == "digits" and format.config == PlainFormatConfig(start_token=start):
-        return _Plain(task, format, rule)
+        return PlainLayout(task, format, rule)
     complement = PlainFormatConfig(
         start_token=start, negative="complement", answer_padding="longest"
     )
     if rule.left_over == "sign" and format.config == complement:
-        return _Plain(task, format, rule)
+        return PlainLayout(task, format, rule)
     raise NotProvable(_OTHER_FORMAT if rule.left_over == "digits" else _OTHER_SIGN)
 
 
@@ -154,7 +154,7 @@ _OTHER_SIGN = (
 
 
 @dataclass
-class _Plain:
+class PlainLayout:
     """Lines that hold one calculation: all operands, and the answer."""
 
     task: Arithmetic
@@ -186,7 +186,10 @@ class _Plain:
         problems = Problems(operands, Shapes.of(torch.tensor([lengths]), operation))
         negative = torch.tensor([True]) if self.rule.left_over == "sign" else None
         answer = Numbers(operands[:, 0], torch.tensor([result]), negative)
-        line = self.format.write(problems, answer)
+        return self.calculation_in(self.format.write(problems, answer))
+
+    def calculation_in(self, line: AnnotatedTokens) -> Calculation:
+        """Return the calculation that one line, (1, T), writes."""
         numbers, columns = [], []
         for token_field, place, target in zip(
             line.field[0].tolist(), line.place[0].tolist(), line.target[0].tolist(), strict=True
@@ -197,8 +200,9 @@ class _Plain:
         assert self.format.end_id is not None
         # Nothing follows the end token.
         numbers[-1] = STRANGER
+        lengths = tuple(numbers.count(operand) for operand in range(max(numbers) + 1))
         left_over = None
-        if negative is not None:
+        if self.rule.left_over == "sign":
             sign = self.format.sign_id
             assert sign is not None
 
