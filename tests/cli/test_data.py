@@ -3,15 +3,16 @@
 import gzip
 import hashlib
 import json
+import statistics
 
 import pytest
 import torch
 
-from abacist import recipes
+from abacist import generators, recipes
 from abacist.cli import main
 from abacist.data import export as module
 from abacist.data.check import check
-from abacist.data.split import in_split
+from abacist.data.split import draw_from_split, in_split
 from abacist.errors import RunError
 from abacist.runs.run import build_problems
 from abacist.tasks import digits
@@ -248,6 +249,39 @@ def test_too_large_a_space_is_not_exported_whole(run, tmp_path):
     code, _, error = run("data", "export", "add", "--every", "--out", str(tmp_path / "all.jsonl"))
     assert code == 2
     assert "Try --task.max_digits 3" in error
+
+
+def test_check_counts_operations_and_describes_answers():
+    recipe = recipes.find("five-operations-10m")
+    task = recipe.task.build()
+    outcome = check(task, recipe.split, 20_000, 0, lambda done, total: None)
+    # The split has no validation problem of two single digits, which are left out.
+    assert outcome.num_problems == 20_000
+    for split in ("train", "validation"):
+        assert sum(by_split[split] for by_split in outcome.operations.values()) == 20_000
+    assert list(outcome.operations) == ["+", "-", "*", "//", "%"]
+    drawn = answers_of_training(task, recipe.split)
+    answers = outcome.answers["train"]
+    assert (answers.smallest, answers.largest) == (min(drawn), max(drawn))
+    assert answers.mean == pytest.approx(statistics.fmean(drawn))
+    assert answers.standard_deviation == pytest.approx(statistics.pstdev(drawn))
+    assert answers.smallest < 0
+
+
+def answers_of_training(task, split):
+    """The answers of the training problems that `check` draws, as Python integers."""
+    generator = generators.generator(0, "check", "train", 0)
+    problems = draw_from_split(task, task.draw_shapes(20_000, generator), "train", split, generator)
+    return [int(text) for text in task.answer(problems).texts()]
+
+
+def test_answers_that_are_no_small_numbers_have_no_statistics(run):
+    for asked in (["sort"], ["multiply", "--task.max_digits", "10"]):
+        out = run("data", "check", *asked, "--num-problems", "200", "--json")[1]
+        assert json.loads(out)["answers"] == {}
+    out = run("data", "check", "three-digit", "--num-problems", "500")[1]
+    assert "Problems by operation and split" in out
+    assert "standard deviation" in out
 
 
 @pytest.mark.parametrize("name", TASKS)

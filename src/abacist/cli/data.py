@@ -14,7 +14,9 @@ from abacist.errors import RunError, UserError
 from abacist.recipes.recipe import Recipe
 
 if TYPE_CHECKING:
+    from abacist.data.check import DataCheck
     from abacist.reports.plots import Bars
+    from abacist.reports.tables import Table
 
 _SPLITS = ("train", "validation", "test")
 
@@ -26,7 +28,7 @@ def run(arguments: list[str]) -> int:
         "data",
         "show: problems as written, with the place, field and target of every token.\n"
         "export: problems as JSON lines, with a manifest.\n"
-        "check: sizes and overlap of the splits, and histograms.",
+        "check: sizes and overlap of the splits, problems by operation, statistics of answers, histograms.",
         "Settings of the recipe may be added, such as --task multiply, --format partial-products\n"
         "or --task.max_digits 20. abacist recipes RECIPE lists them all.",
     )
@@ -171,6 +173,7 @@ def _check(parsed: argparse.Namespace, recipe: Recipe) -> int:
     for column, by_split in counts.items():
         rows = [[name, f"{count:,}"] for name, count in by_split.items()]
         console.print(terminal.Shown([Table("", ("split", column), [rows])]))
+    console.print(terminal.Shown(_statistics(outcome)))
     if recipe.split.exempt_digits:
         console.print(
             f"Problems of at most {recipe.split.exempt_digits} digits are in all splits and are "
@@ -178,6 +181,37 @@ def _check(parsed: argparse.Namespace, recipe: Recipe) -> int:
         )
     console.print(terminal.Shown(histograms))
     return 1 if overlap else 0
+
+
+def _statistics(outcome: "DataCheck") -> "list[Table]":
+    """Problems by operation and split, and the answers of each split."""
+    from abacist.reports.tables import Table
+
+    splits = list(outcome.distinct)
+    shown = [
+        Table(
+            "Problems by operation and split",
+            ("operation", *splits),
+            [
+                [
+                    [operation, *(f"{by_split[split]:,}" for split in splits)]
+                    for operation, by_split in outcome.operations.items()
+                ]
+            ],
+        )
+    ]
+    if outcome.answers:
+        rows = [
+            [
+                split,
+                *(f"{n:,}" for n in (a.smallest, a.largest)),
+                *(f"{x:,.2f}" for x in (a.mean, a.standard_deviation)),
+            ]
+            for split, a in outcome.answers.items()
+        ]
+        columns = ("split", "smallest", "largest", "mean", "standard deviation")
+        shown.append(Table("Answers", columns, [rows]))
+    return shown
 
 
 def _histogram(name: str, counts: Mapping[int, int]) -> "Bars":

@@ -26,7 +26,9 @@ def run(arguments: list[str]) -> int:
         "problems",
         nargs="*",
         metavar="PROBLEM",
-        help="such as 12+34; without problems, standard input is read, one problem per line",
+        help="such as 12+34; without problems, standard input is read, one problem per line. Where the "
+        "notation has spaces, 1 234 + 5 678 is written with the spaces as typed, and with = at its end "
+        "exactly as typed",
     )
     parser.add_json()
     # A word such as -3+4 is a problem, which gets its own error message, and not an option.

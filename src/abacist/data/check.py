@@ -8,11 +8,26 @@ import torch
 from torch import Tensor
 
 from abacist import generators
-from abacist.data.config import SplitConfig
-from abacist.data.split import draw_from_split, hash_problems, is_exempt
+from abacist.data.config import SplitConfig, SplitName
+from abacist.data.split import draw_from_split, hash_problems, in_split, is_exempt
+from abacist.errors import ConfigurationError
+from abacist.tasks.problems import OPERATIONS, Answer, Numbers, Problems, Shapes
 from abacist.tasks.task import Task
 
 _PROBLEMS_PER_BLOCK = 65_536
+_MOST_DIGITS = 18
+"""Digits of the longest answers that fit into 64 bits."""
+
+
+@dataclass(frozen=True)
+class AnswerStatistics:
+    """Range, mean and standard deviation of answers."""
+
+    smallest: int
+    largest: int
+    mean: float
+    standard_deviation: float
+    """That of the sample as a population, divided by n."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +42,10 @@ class DataCheck:
     """Number of problems that two splits share, by `a & b`."""
     histograms: dict[str, dict[int, int]]
     """Number of training problems by value, for each of the task's measures."""
+    operations: dict[str, dict[str, int]]
+    """Number of problems drawn, by operation and split."""
+    answers: dict[str, AnswerStatistics]
+    """Statistics of the answers by split; empty for answers that are no numbers of at most 18 digits."""
 
 
 def check(
@@ -50,27 +69,87 @@ def check(
     """
     hashes: dict[str, Tensor] = {}
     counts: dict[str, Tensor] = {}
+    operations: dict[str, dict[str, int]] = {operation: {} for operation in task.operations}
+    answers: dict[str, AnswerStatistics] = {}
     done = 0
     for split in config.splits:
         parts = []
+        values: list[Tensor | None] = []
         for block, begin in enumerate(range(0, num_problems, _PROBLEMS_PER_BLOCK)):
             size = min(_PROBLEMS_PER_BLOCK, num_problems - begin)
             generator = generators.generator(seed, "check", split, block)
-            shapes = task.draw_shapes(size, generator)
-            problems = draw_from_split(task, shapes, split, config, generator)
+            problems = _draw(task, size, split, config, generator)
             parts.append(hash_problems(problems)[~is_exempt(problems, config)])
+            values.append(_values(task.answer(problems)))
+            for operation, by_split in operations.items():
+                is_asked = problems.operation_B == OPERATIONS.index(operation)
+                by_split[split] = by_split.get(split, 0) + int(is_asked.sum())
             if split == "train":
-                for name, values in task.measures(problems).items():
-                    _count(counts, name, values)
+                for name, measured in task.measures(problems).items():
+                    _count(counts, name, measured)
             done += size
             on_progress(done, num_problems * len(config.splits))
         hashes[split] = torch.unique(torch.cat(parts))
+        known = [block for block in values if block is not None]
+        if known and len(known) == len(values):
+            answers[split] = _statistics(torch.cat(known))
     pairs = list(itertools.combinations(config.splits, 2))
     return DataCheck(
         num_problems,
         {split: len(distinct) for split, distinct in hashes.items()},
         {f"{a} & {b}": int(torch.isin(hashes[a], hashes[b]).sum()) for a, b in pairs},
         {name: _histogram(count) for name, count in counts.items()},
+        operations,
+        answers,
+    )
+
+
+def _draw(
+    task: Task, count: int, split: SplitName, config: SplitConfig, generator: torch.Generator
+) -> Problems:
+    """Draw problems of a split; combinations of lengths that it has no problem of are left out."""
+    shapes = task.draw_shapes(count, generator)
+    try:
+        return draw_from_split(task, shapes, split, config, generator)
+    except ConfigurationError:
+        parts: list[Problems] = []
+        while sum(map(len, parts)) < count:
+            problems = task.draw(task.draw_shapes(_PROBLEMS_PER_BLOCK, generator), generator)
+            parts.append(problems[in_split(problems, split, config).nonzero().squeeze(1)])
+        digits = torch.cat([part.digits_BNW for part in _of_one_width(parts)])
+        shapes = Shapes(
+            torch.cat([part.lengths_BN for part in parts]),
+            torch.cat([part.operation_B for part in parts]),
+        )
+        return Problems(digits, shapes)[:count]
+
+
+def _of_one_width(parts: list[Problems]) -> list[Problems]:
+    """Return problems with as many digit columns as the widest of them."""
+    width = max(part.digits_BNW.shape[2] for part in parts)
+    pad = torch.nn.functional.pad
+    return [
+        Problems(pad(part.digits_BNW, (0, width - part.digits_BNW.shape[2])), part.shapes)
+        for part in parts
+    ]
+
+
+def _values(answer: Answer) -> Tensor | None:
+    """Return answers as int64 (B,); None for texts, orders and numbers of more than 18 digits."""
+    if not isinstance(answer, Numbers) or answer.digits_BW.shape[1] > _MOST_DIGITS:
+        return None
+    powers = 10 ** torch.arange(answer.digits_BW.shape[1])
+    values = (answer.digits_BW.long() * powers).sum(dim=1)
+    return values if answer.negative_B is None else torch.where(answer.negative_B, -values, values)
+
+
+def _statistics(values: Tensor) -> AnswerStatistics:
+    in_float = values.double()
+    return AnswerStatistics(
+        int(values.min()),
+        int(values.max()),
+        float(in_float.mean()),
+        float(in_float.std(correction=0)),
     )
 
 

@@ -40,9 +40,9 @@ from abacist.runs.directory import RunDirectory, read_recipe, read_run_json
 from abacist.runs.identity import Identity
 from abacist.scoring.records import Scorecard, Solution
 from abacist.scoring.scorecard import DEFAULT_SUITES, score
-from abacist.scoring.solving import solve
 from abacist.scoring.suite import Progress
 from abacist.scoring.trained_model import TrainedModel
+from abacist.scoring.typed import solve_typed
 from abacist.tasks.config import ArithmeticConfig
 from abacist.tasks.task import Task
 from abacist.training import checkpoint
@@ -107,13 +107,15 @@ class Run:
     ) -> list[Solution]:
         """Let the model write the answers of one or many problems such as `12+34`, token by token.
 
+        Where spaces are tokens of the notation, typed spaces are written as typed; see `scoring/typed.py`.
+
         Raises `ProblemError` for a problem that cannot be read or that the task does not include.
         """
         if isinstance(problems, str):
             problems = [problems]
         if not problems:
             return []
-        return solve(self.trained_model(), self.task.parse(problems), on_step)
+        return solve_typed(self.trained_model(), problems, on_step)
 
     def score(
         self,

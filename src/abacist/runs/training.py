@@ -28,6 +28,7 @@ from abacist.runs.directory import (
 )
 from abacist.runs.run import Run, build_model, build_problems, stage_task
 from abacist.scoring.measures import ALL, measure
+from abacist.scoring.typed import read_typed
 from abacist.tasks.problems import Problems
 from abacist.tasks.task import Task
 from abacist.training import checkpoint
@@ -71,7 +72,7 @@ def start(
     task, format = build_problems(recipe)
     stream = _batches(task, format, recipe, seed, _CPU)
     _validation_problems(task, recipe, seed)
-    task.parse(list(recipe.training.watch))
+    read_typed(task, format, list(recipe.training.watch))
     timings: dict[int, float] = {}
     if threads == "auto":
         threads = 1
