@@ -1,6 +1,7 @@
 """Reading a command's arguments: argparse with errors of one line."""
 
 import argparse
+from pathlib import Path
 from typing import NoReturn
 
 from abacist.errors import UserError, nearest
@@ -70,6 +71,15 @@ class Parser(argparse.ArgumentParser):
         """The option of commands whose output other programs read."""
         self.add_argument("--json", action="store_true", help="print JSON and nothing else")
 
+    def add_csv(self) -> None:
+        """The option of commands that print tables."""
+        self.add_argument(
+            "--csv",
+            type=_csv_file,
+            metavar="FILE.csv",
+            help="write the numbers to a CSV file as well",
+        )
+
 
 _WHOLE_SETTINGS = ("--task", "--format")
 """Settings without a dot: names that stand for a part of a recipe."""
@@ -93,6 +103,13 @@ def split_off_settings(arguments: list[str]) -> tuple[dict[str, str], list[str]]
                 raise UserError(f"{option} needs a value behind it.") from None
         changes[option.removeprefix("--")] = value
     return changes, others
+
+
+def _csv_file(text: str) -> Path:
+    """An argument type: the name of a CSV file."""
+    if not text.endswith(".csv"):
+        raise argparse.ArgumentTypeError(f"must be a file ending in .csv, got {text!r}")
+    return Path(text)
 
 
 def whole_number(low: int, high: int | None = None) -> "_WholeNumber":

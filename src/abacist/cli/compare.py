@@ -27,6 +27,7 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("--out", metavar="FILE.png", help="draw exact match by length for all runs")
     parser.add_argument("--html", metavar="FILE.html", help="write the comparison as one HTML file")
     parser.add_json()
+    parser.add_csv()
     parsed = parser.parse(arguments)
     check_html("--html", parsed.html)
     if len(parsed.runs) < 2:
@@ -37,7 +38,7 @@ def run(arguments: list[str]) -> int:
     if parsed.out and Path(parsed.out).suffix != ".png":
         raise UserError(f"--out draws a PNG, got {parsed.out!r}. Type --out comparison.png.")
 
-    from abacist.reports import terminal
+    from abacist.reports import csv_records, terminal
     from abacist.reports.comparison_report import OTHER_TRAINING
     from abacist.reports.run_records import read_scorecard
     from abacist.reports.tables import comparison_tables
@@ -65,6 +66,8 @@ def run(arguments: list[str]) -> int:
         _draw(dict(zip(names, cards, strict=True)), Path(parsed.out))
     if parsed.html:
         _write(dict(zip(names, directories, strict=True)), rows, alike, Path(parsed.html))
+    if parsed.csv:
+        csv_records.write(parsed.csv, csv_records.of_comparison(names, rows))
     if parsed.json:
         data = {
             "runs": [str(run.path) for run in directories],

@@ -44,6 +44,7 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=whole_number(0), default=0, metavar="N", help="default: 0")
     parser.add_argument("--out", metavar="FILE", help="export: .jsonl or .jsonl.gz; check: .png")
     parser.add_json()
+    parser.add_csv()
     parsed = parser.parse(options)
     _check_options(parsed)
     recipe = override(recipes.find(parsed.recipe), changes)
@@ -57,6 +58,10 @@ def _check_options(parsed: argparse.Namespace) -> None:
         )
     if parsed.every and parsed.num_problems:
         raise UserError("--every exports all problems. Leave out --num-problems.")
+    if parsed.csv and parsed.action != "check":
+        raise UserError(
+            f"--csv is an option of check, got {parsed.action}. Try abacist data check."
+        )
     if parsed.split and parsed.action == "check":
         raise UserError("check examines all splits. Leave out --split.")
     if parsed.split == "all" and not parsed.every:
@@ -147,7 +152,7 @@ def _export(parsed: argparse.Namespace, recipe: Recipe) -> int:
 def _check(parsed: argparse.Namespace, recipe: Recipe) -> int:
     from abacist.cli.progress import Ticker
     from abacist.data.check import check
-    from abacist.reports import matplotlib_figures, terminal
+    from abacist.reports import csv_records, matplotlib_figures, terminal
     from abacist.reports.tables import Table
     from abacist.runs.run import build_problems
 
@@ -164,6 +169,8 @@ def _check(parsed: argparse.Namespace, recipe: Recipe) -> int:
     histograms = [_histogram(name, counts) for name, counts in outcome.histograms.items()]
     if parsed.out:
         matplotlib_figures.draw(histograms, Path(parsed.out), columns=len(histograms))
+    if parsed.csv:
+        csv_records.write(parsed.csv, csv_records.of_check(outcome))
     if parsed.json:
         print(json.dumps(to_json(outcome)))
         return 1 if overlap else 0

@@ -20,11 +20,13 @@ def run(arguments: list[str]) -> int:
     )
     parser.add_argument("recipe", metavar="RECIPE", help="a name from abacist recipes")
     parser.add_json()
+    parser.add_csv()
     parsed = parser.parse(options)
     recipe = override(recipes.find(parsed.recipe), changes)
 
     from abacist import generators
     from abacist.models.parameter_count import BYTES_PER_PARAMETER, blocks, components
+    from abacist.reports import csv_records
     from abacist.runs.run import build_model, build_problems
 
     task, format = build_problems(recipe)
@@ -40,6 +42,8 @@ def run(arguments: list[str]) -> int:
     if total != model.num_parameters:
         raise AssertionError(f"{total} parameters by formula, {model.num_parameters} in the model")
     work = sum(part.multiply_adds for part in parts)
+    if parsed.csv:
+        csv_records.write(parsed.csv, [asdict(part) for part in parts])
     if parsed.json:
         data = {
             "recipe": recipe.name,

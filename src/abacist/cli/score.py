@@ -26,15 +26,17 @@ def run(arguments: list[str]) -> int:
     changes = {name: value for name in names if (value := getattr(parsed, name)) is not None}
 
     from abacist.cli import show
-    from abacist.reports import terminal
+    from abacist.reports import csv_records, terminal
     from abacist.reports.tables import shortened
     from abacist.runs.run import load
 
     if parsed.stored:
-        return _print_stored(parsed.run, parsed.json)
+        return _print_stored(parsed.run, parsed.json, parsed.csv)
     trained = load(parsed.run, parsed.device)
     suites = _default() if parsed.suite is None else parsed.suite.split(",")
     card = scored(trained, suites, changes)
+    if parsed.csv:
+        csv_records.write(parsed.csv, csv_records.of_scorecard(card))
     if parsed.json:
         print(json.dumps(card.to_json()))
         return 0 if card.complete else 130
@@ -76,14 +78,16 @@ def scored(
     return card
 
 
-def _print_stored(run: str, as_json: bool) -> int:
+def _print_stored(run: str, as_json: bool, csv: Path | None) -> int:
     """Print the scorecard and the certificate that are stored, without scoring or proving again."""
     from abacist.cli import show
-    from abacist.reports import run_records, terminal
+    from abacist.reports import csv_records, run_records, terminal
     from abacist.runs import directory
 
     run_directory = directory.find(run)
     card = run_records.read_scorecard(run_directory)
+    if csv:
+        csv_records.write(csv, csv_records.of_scorecard(card))
     if as_json:
         print(json.dumps(card.to_json()))
         return 0
@@ -127,6 +131,7 @@ def _parser() -> Parser:
             help=f"{setting.help} (default: the recipe's, {setting.typed})",
         )
     parser.add_json()
+    parser.add_csv()
     return parser
 
 

@@ -31,6 +31,7 @@ def run(arguments: list[str]) -> int:
         "exactly as typed",
     )
     parser.add_json()
+    parser.add_csv()
     # A word such as -3+4 is a problem, which gets its own error message, and not an option.
     signed = [word for word in arguments if re.match(r"-[0-9.(]", word)]
     parsed = parser.parse([word for word in arguments if word not in signed])
@@ -43,12 +44,19 @@ def run(arguments: list[str]) -> int:
     trained = load(parsed.run, parsed.device)
     answers = _solve_all(trained, problems) if problems else _solve_standard_input(trained)
     code = 0
+    records: list[dict[str, object]] = []
     for solutions in answers:
+        if parsed.csv:
+            records += [solution.to_json() for solution in solutions]
         for solution in solutions:
             print(json.dumps(solution.to_json()) if parsed.json else solution)
         sys.stdout.flush()
         if not all(solution.correct for solution in solutions):
             code = 1
+    if parsed.csv:
+        from abacist.reports import csv_records
+
+        csv_records.write(parsed.csv, records)
     return code
 
 

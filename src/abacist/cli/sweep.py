@@ -81,6 +81,7 @@ def _parser() -> Parser:
     parser.add_argument("--device", metavar="NAME", help="cpu, cuda, mps or auto (default: auto)")
     parser.add_argument("--yes", action="store_true", help="train even more than 10,000 trials")
     parser.add_json()
+    parser.add_csv()
     return parser
 
 
@@ -197,7 +198,7 @@ def _carry_out(parsed: argparse.Namespace, plan: "Plan", path: Path, call: Any) 
     """Carry out a sweep with progress shown, write its page, and print its table."""
     from abacist import files
     from abacist.cli.progress import Ticker
-    from abacist.reports import sweep_report, sweep_views, terminal
+    from abacist.reports import csv_records, sweep_report, sweep_views, terminal
     from abacist.sweeps.plan import PAGE
 
     with Ticker("training trials") as ticker:
@@ -212,6 +213,15 @@ def _carry_out(parsed: argparse.Namespace, plan: "Plan", path: Path, call: Any) 
             return 130
     with files.not_saved_as_warning("The page"):
         sweep_report.write(results, path)
+    if parsed.csv:
+        csv_records.write(
+            parsed.csv,
+            [
+                {"group": group.group.name, **group.group.settings, **outcome.summary()}
+                for group in results.groups
+                for outcome in group.outcomes
+            ],
+        )
     if parsed.json:
         print(json.dumps({"sweep": str(path)} | results.to_json()))
     else:

@@ -54,7 +54,7 @@ def run(arguments: list[str]) -> int:
     if parsed.train_only:
         _announce(parsed.json, trained, {})
         return 0
-    return _evaluate(parsed.json, trained)
+    return _evaluate(parsed.json, parsed.csv, trained)
 
 
 def _parser() -> Parser:
@@ -105,6 +105,7 @@ def _parser() -> Parser:
     )
     parser.add_argument("--train-only", action="store_true", help="neither score nor prove")
     parser.add_json()
+    parser.add_csv()
     return parser
 
 
@@ -222,7 +223,7 @@ def _train_many(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
     """Train many seeds side by side and show how their results are distributed."""
     from abacist.cli import show
     from abacist.cli.progress import Ticker
-    from abacist.reports import terminal
+    from abacist.reports import csv_records, terminal
     from abacist.sweeps import sweep
     from abacist.sweeps.local import LocalProcesses
 
@@ -257,6 +258,8 @@ def _train_many(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
             return 130
     (group,) = results.groups
     failures = [{"run": run, "reason": reason} for run, reason in results.failures.items()]
+    if parsed.csv:
+        csv_records.write(parsed.csv, [outcome.summary() for outcome in group.outcomes])
     if parsed.json:
         record = {"run": str(path), "recipe": name, "failures": failures}
         print(json.dumps(record | group.distribution.to_json()))
@@ -367,11 +370,14 @@ def _with_progress(
             return None
 
 
-def _evaluate(as_json: bool, trained: "Run") -> int:
+def _evaluate(as_json: bool, csv: Path | None, trained: "Run") -> int:
     from abacist.cli.prove import proved
     from abacist.cli.score import scored
+    from abacist.reports import csv_records
 
     card = scored(trained)
+    if csv:
+        csv_records.write(csv, csv_records.of_scorecard(card))
     certificate = proved(trained)
     if as_json:
         records: dict[str, object] = {
