@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -192,6 +193,24 @@ def test_overwrite_never_removes_a_directory_that_is_no_run(tmp_path, quick_sett
     with pytest.raises(RunError, match="something other than a run"):
         abacist.train("add", out=tmp_path, settings=quick_settings, overwrite=True)
     assert (tmp_path / "precious.txt").read_text() == "keep me"
+
+
+def test_a_gpu_is_named_with_memory_driver_and_cuda_version(monkeypatch, tmp_path):
+    from abacist.runs import circumstances as module
+
+    gpu = SimpleNamespace(name="Example 4000", total_memory=8 << 30)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda number: gpu)
+    monkeypatch.setattr(torch.version, "cuda", "12.8")
+    driver = tmp_path / "version"
+    driver.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5")
+    monkeypatch.setattr(module, "_DRIVER", driver)
+    assert module.circumstances()["gpu"] == {
+        "name": "Example 4000",
+        "memory_bytes": 8_589_934_592,
+        "driver": "550.54.15",
+        "cuda": "12.8",
+    }
 
 
 def test_run_json_holds_what_is_needed_to_repeat_the_run(untrained):

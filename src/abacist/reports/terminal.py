@@ -91,7 +91,8 @@ def _rich_table(table: Table, columns: Sequence[int]) -> RichTable:
     for i in columns:
         is_text = i < table.num_text_columns
         justify = "left" if is_text else "right"
-        rich.add_column(Text(table.columns[i]), justify=justify, no_wrap=not is_text)  # type: ignore[arg-type]
+        header = Text(table.columns[i])
+        rich.add_column(header, justify=justify, no_wrap=not is_text, overflow="fold")  # type: ignore[arg-type]
     for group in table.groups:
         rich.add_section()
         for row in group:

@@ -12,6 +12,9 @@ import torch
 
 import abacist
 
+_DRIVER = Path("/proc/driver/nvidia/version")
+"""Where NVIDIA's kernel driver states its version."""
+
 
 def circumstances() -> dict[str, Any]:
     """Return what a reader needs, beside the settings, to repeat a result.
@@ -56,7 +59,7 @@ def _gpu() -> dict[str, Any] | None:
 def _driver() -> str | None:
     """Return the version of NVIDIA's kernel driver; None where it cannot be read."""
     try:
-        text = Path("/proc/driver/nvidia/version").read_text()
+        text = _DRIVER.read_text()
     except OSError:
         return None
     found = re.search(r"Kernel Module\D*([\d.]+)", text)
