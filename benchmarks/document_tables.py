@@ -11,6 +11,7 @@ which trains with the settings in braces.
     {parameters}                       the number of parameters of its model
     {wrong | all problems}             wrong answers in a row of the record, seed by seed
     {right | all problems}             the share of right answers in that row, in percent
+    {right | all problems | same answer}  the same, where rows of this name have several measures
     {first step right}                 the first step with all validation problems right
     {at | 970 | loss}                  a value of the record's curve at a step
     {at | 970 | exact_match %}         the same in percent
@@ -125,15 +126,16 @@ def _parameters(recipe: str) -> str:
         return f"{build_model(recipes.find(recipe)).num_parameters:,}"
 
 
-def _wrong(recipe: str, row: str) -> str:
-    rows = _rows(recipe, row)
+def _wrong(recipe: str, row: str, measure: str = "") -> str:
+    rows = _rows(recipe, row, measure)
     sizes = sorted({row["n"] for row in rows})
     asked = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
     return f"{_listed(row['errors'] for row in rows)} of {asked}"
 
 
-def _right(recipe: str, row: str) -> str:
-    return f"{_listed(100 * (1 - row['errors'] / row['n']) for row in _rows(recipe, row))} %"
+def _right(recipe: str, row: str, measure: str = "") -> str:
+    shares = (100 * (1 - row["errors"] / row["n"]) for row in _rows(recipe, row, measure))
+    return f"{_listed(shares)} %"
 
 
 def _first_step_right(recipe: str) -> str:
@@ -198,10 +200,15 @@ def _seeds(recipe: str) -> list[dict[str, Any]]:
     return seeds
 
 
-def _rows(recipe: str, name: str) -> list[dict[str, Any]]:
-    """Return a row of the record of each seed."""
-    by_name = [{row["name"]: row for row in seed["rows"]} for seed in _seeds(recipe)]
-    return [rows[name] for rows in by_name]
+def _rows(recipe: str, name: str, measure: str) -> list[dict[str, Any]]:
+    """Return a row of the record of each seed: the only one of this name, or of this measure."""
+    found = []
+    for seed in _seeds(recipe):
+        (row,) = [
+            row for row in seed["rows"] if row["name"] == name and measure in ("", row["measure"])
+        ]
+        found.append(row)
+    return found
 
 
 def _curve(seed: dict[str, Any]) -> dict[int, dict[str, Any]]:
@@ -256,8 +263,9 @@ def tables(name: str) -> str:
 
 def _typeset(command: str) -> str:
     """Return a command in code, and a page of docs/ as a link."""
-    if command.endswith(".md"):
-        return f"[{Path(command).stem}]({os.path.relpath(ROOT / command, SYSTEMS)})"
+    if command.endswith((".md", ".ipynb")):
+        kind = "notebook" if command.endswith(".ipynb") else Path(command).stem
+        return f"[{kind}]({os.path.relpath(ROOT / command, SYSTEMS)})"
     return f"`{command}`"
 
 

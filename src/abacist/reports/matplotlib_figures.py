@@ -7,7 +7,7 @@ import io
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +29,20 @@ _NUM_COLOURS = 10
 
 _DPI = 150
 _INLINE_DPI = 72
-"""Dots per inch of a picture in a notebook, whose file holds every picture."""
+_INLINE_COLOURS = 64
+"""Dots per inch and number of colours of a picture in a notebook, whose file holds every picture."""
 
 
 @dataclass(frozen=True)
 class Inline:
     """Plots that a notebook shows in one picture if they are the last value of a cell."""
 
-    plots: Sequence[Plot]
+    plots: Sequence[Plot] = field(repr=False)
     columns: int | None = None
     """Number of panels in a row; None means as many as fit."""
 
     def _repr_png_(self) -> bytes:
-        return _encoded(_figure(self.plots, self.columns), "png", _INLINE_DPI)
+        return _with_few_colours(_encoded(_figure(self.plots, self.columns), "png", _INLINE_DPI))
 
 
 def draw(plots: Sequence[Plot], path: Path, columns: int | None = None) -> None:
@@ -269,4 +270,14 @@ def _encoded(figure: Any, format: str, dpi: int) -> bytes:
         figure.savefig(
             buffer, format=format, dpi=dpi, metadata={"Date": None} if format == "svg" else None
         )
+    return buffer.getvalue()
+
+
+def _with_few_colours(png: bytes) -> bytes:
+    """Return a picture with a palette, a third of its size."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    picture = Image.open(io.BytesIO(png)).convert("RGB")
+    picture.quantize(_INLINE_COLOURS).save(buffer, format="png", optimize=True)
     return buffer.getvalue()

@@ -11,7 +11,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from abacist.intervals import Difference, Proportion, percent
@@ -44,9 +44,13 @@ class Table:
 
     caption: str
     columns: Sequence[str]
-    groups: Sequence[Sequence[Sequence[str]]]
+    groups: Sequence[Sequence[Sequence[str]]] = field(repr=False)
     num_text_columns: int = 1
     """The first columns hold words and are aligned left; the others hold numbers and are aligned right."""
+
+    def _repr_markdown_(self) -> str:
+        """What a notebook shows if the table is the last value of a cell."""
+        return markdown(self)
 
 
 def markdown(table: Table) -> str:
