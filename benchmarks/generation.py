@@ -93,12 +93,14 @@ def time_three_digit_sums(trained_model: TrainedModel) -> dict[str, float]:
     }
 
 
-class CountCalls(TorchDispatchMode):
+class CountCalls(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the operations of torch that run inside."""
 
     count = 0
 
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         self.count += 1
         return function(*args, **(kwargs or {}))
 
@@ -132,7 +134,7 @@ def time_model(trained_model: TrainedModel, num_tokens: int = 2_000) -> dict[str
         run()
         return round(1e6 * min(seconds(run)[0] for _ in range(REPEATS)) / num_tokens, 2)
 
-    with CountCalls() as counted:
+    with CountCalls() as counted:  # type: ignore[no-untyped-call]
         by_tables()
     one_call, tabulated = microseconds(lambda: number + number), microseconds(by_tables)
     return {

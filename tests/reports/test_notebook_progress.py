@@ -59,7 +59,7 @@ def test_the_progress_can_be_silenced_and_other_pythons_show_none(
     assert notebook.states == []
 
 
-def test_events_reach_the_observer_of_the_caller(notebook, tmp_path, quick_settings):
+def test_the_observer_of_the_caller_gets_all_events(notebook, tmp_path, quick_settings):
     seen = []
 
     class Counting(training.Observer):

@@ -27,7 +27,7 @@ class AnswerStatistics:
     largest: int
     mean: float
     standard_deviation: float
-    """That of the sample as a population, divided by n."""
+    """Divided by n, as if the sample were the whole population."""
 
 
 @dataclass(frozen=True)
