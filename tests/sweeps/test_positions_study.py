@@ -1,0 +1,77 @@
+"""The study of positions: its sweep file is a plan, and its record, picture and table follow from a sweep."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from pretended import Pretended, outcome
+
+from abacist.sweeps import sweep, sweep_file
+
+STUDIES = Path(__file__).parents[2] / "studies"
+CONTENDERS = (
+    *("learned", "sinusoidal", "nope", "rotary", "alibi", "fire", "t5"),
+    *("randomised", "abacus", "coupling", "window"),
+)
+
+
+@pytest.fixture(scope="module")
+def positions():
+    specification = importlib.util.spec_from_file_location("positions", STUDIES / "positions.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def row(digits, right):
+    row = {"suite": "sample", "name": f"{digits} + {digits} digits", "measure": "exact match"}
+    return row | {"n": 10, "errors": 10 - right, "smallest_margin": 1.0}
+
+
+def scored(trial):
+    result = outcome(trial.seed)
+    result.rows[:] = [row(10, 10), row(11, trial.seed)]
+    return result
+
+
+def test_eleven_schemes_with_ten_seeds_and_three_learning_rates_are_compared():
+    plan = sweep_file.read(STUDIES / "positions.toml")
+    assert tuple(plan.contenders) == CONTENDERS
+    assert (len(plan.seeds), plan.num_trials) == (10, 11 * 10 + 33)
+    sizes = {plan.recipe_of(group).model.width for group in plan.groups}
+    assert sizes == {64}
+    assert all(not group.settings.keys() & {"task.max_digits"} for group in plan.groups)
+
+
+def test_the_record_and_the_table_follow_from_the_sweep(tmp_path, positions):
+    plan = sweep_file.read(STUDIES / "positions.toml")
+    sweep.start(plan, tmp_path / "sweep", Pretended(scored))
+    record = positions.record_of(tmp_path / "sweep")
+    assert set(record) == {*CONTENDERS, "study"}
+    assert record["study"]["missing"] == []
+    assert len(record["rotary"]["tuning"]) == 3
+    lines = positions.table(record).splitlines()
+    assert len(lines) == 2 + 11
+    assert "| `rotary` | 0.001 | 10 of 10 | 100% (100%–100%) | 45% (10%–80%) | – |" in lines[6]
+    assert [len(chart.curves) for chart in positions.charts(record)] == [4, 4, 3]
+    page = positions.page("<!-- table -->\n<!-- end of table -->", record)
+    assert "Every trial is finished." in page
+
+
+def test_what_an_interrupted_study_lacks_is_said(tmp_path, positions):
+    def interrupt(trial):
+        if trial.directory == "tuning/rotary,learning_rate=0.003/seed-10":
+            raise KeyboardInterrupt
+        return scored(trial)
+
+    plan = sweep_file.read(STUDIES / "positions.toml")
+    with pytest.raises(KeyboardInterrupt):
+        sweep.start(plan, tmp_path / "sweep", Pretended(interrupt))
+    record = positions.record_of(tmp_path / "sweep")
+    missing = record["study"]["missing"]
+    assert "rotary: 1 of 3 learning rates tried, 0 of 10 seeds trained" in missing
+    assert len(missing) == 11
+    assert positions.charts(record) == []
+    text = positions.page("<!-- table -->\n<!-- end of table -->", record)
+    assert "133 of 143 trials are unfinished" in text
+    assert "| `rotary` | – | – |" in text
