@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 import time
 
 import pytest
@@ -91,3 +92,29 @@ def test_a_trial_whose_process_is_killed_or_raises_is_listed_and_stops_no_other(
     (failure,) = results.failures.values()
     assert failure == "its process was ended by SIGKILL, perhaps for lack of memory"
     assert [len(group.outcomes) for group in results.groups] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--on", "slurm"], "--on must be local, ray or ray://HOST:PORT, got 'slurm'"),
+        (["--retries", "2"], "--retries is for clusters. Add --on ray"),
+        (["--on", "ray", "--jobs", "2"], "--jobs is for this machine"),
+        (["--on", "ray", "--cpus-per-trial", "1.5"], "a fraction below 1 or a whole number"),
+    ],
+)
+def test_a_mistake_about_clusters_is_one_line(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["sweep", "add", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert message in error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_ray_one_line_says_what_to_install(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.chdir(tmp_path)
+    assert main(["sweep", "add", "--on", "ray"]) == 2
+    assert "Type pip install 'abacist[cluster]', or --on local" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from abacist.sweeps.results import Results
     from abacist.sweeps.sweep import OnProgress, Progress
 
-_LONGEST_SWEEP = 1_000_000_000
+_MOST_PROCESSORS = 1_024
 
 
 def run(arguments: list[str]) -> int:
@@ -76,6 +76,31 @@ def _parser() -> Parser:
         help="number of trials side by side on this machine (default: one per processor)",
     )
     parser.add_argument(
+        "--on",
+        default="local",
+        metavar="WHERE",
+        help="local (the default), ray (the cluster of RAY_ADDRESS or of this machine; without one, it "
+        "is started for the sweep), or ray://HOST:PORT",
+    )
+    parser.add_argument(
+        "--cpus-per-trial",
+        type=_share,
+        metavar="N",
+        help="on Ray: processors that a trial reserves (default: one for each thread)",
+    )
+    parser.add_argument(
+        "--gpus-per-trial",
+        type=_share,
+        metavar="N",
+        help="on Ray: GPUs that a trial reserves; 0.25 lets four share one (default: 0)",
+    )
+    parser.add_argument(
+        "--retries",
+        type=whole_number(0),
+        metavar="N",
+        help="on Ray: how often a trial is repeated after its node has died (default: 3)",
+    )
+    parser.add_argument(
         "--threads", type=whole_number(1), metavar="N", help="threads of each trial (default: 1)"
     )
     parser.add_argument("--device", metavar="NAME", help="cpu, cuda, mps or auto (default: auto)")
@@ -83,6 +108,19 @@ def _parser() -> Parser:
     parser.add_json()
     parser.add_csv()
     return parser
+
+
+def _share(text: str) -> float:
+    """Argument type of a number of processors or GPUs, which may be a fraction of one."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not (0 <= value < 1 or (value == int(value) and value <= _MOST_PROCESSORS)):
+        raise argparse.ArgumentTypeError(
+            f"must be a fraction below 1 or a whole number up to {_MOST_PROCESSORS:,}, got {text!r}"
+        )
+    return value
 
 
 def _start(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
@@ -120,8 +158,23 @@ def _resume(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
 
 def _executor(parsed: argparse.Namespace, plan: "Plan") -> "Executor":
     from abacist.sweeps.local import LocalProcesses
+    from abacist.sweeps.ray_cluster import RayTasks
 
-    return LocalProcesses(parsed.jobs, plan.threads)
+    on_ray = ("cpus_per_trial", "gpus_per_trial", "retries")
+    options = {name: getattr(parsed, name) for name in on_ray if getattr(parsed, name) is not None}
+    if parsed.on == "local":
+        if options:
+            option = next(iter(options)).replace("_", "-")
+            raise ConfigurationError(f"--{option} is for clusters. Add --on ray, or leave it out.")
+        return LocalProcesses(parsed.jobs, plan.threads)
+    if parsed.on != "ray" and not parsed.on.startswith("ray://"):
+        raise UserError(f"--on must be local, ray or ray://HOST:PORT, got {parsed.on!r}.")
+    if parsed.jobs is not None:
+        raise ConfigurationError(
+            "--jobs is for this machine; a cluster trains as many trials as it has room for. "
+            "Try --cpus-per-trial 2, or leave --jobs out."
+        )
+    return RayTasks(parsed.on, threads=plan.threads, **options)
 
 
 def _plan_of_file(parsed: argparse.Namespace, changes: dict[str, str]) -> "Plan":
