@@ -119,13 +119,13 @@ def _median_and_interval(row: dict[str, Any] | None) -> str:
 def page(text: str, record: dict[str, Any]) -> str:
     """Return the page with its table, and what is missing, replaced."""
     study = record["study"]
-    missing = "Every trial is finished."
+    parts = ["Every trial is finished."]
     if study["unfinished"]:
-        missing = (
-            f"{study['unfinished']:,} of {study['trials']:,} trials are unfinished, "
-            "and the table shows the others."
-        )
-    content = f"{missing}\n\n{table(record)}\n"
+        count, total = study["unfinished"], study["trials"]
+        parts = [f"So far, {count:,} of the {total:,} trials are unfinished."]
+    if any(record[name]["seeds"] for names in PANELS.values() for name in names):
+        parts.append(table(record))
+    content = "\n\n".join(parts) + "\n"
     marked = r"(<!-- table -->\n).*?(<!-- end of table -->)"
     return re.sub(marked, lambda match: f"{match[1]}{content}{match[2]}", text, flags=re.DOTALL)
 

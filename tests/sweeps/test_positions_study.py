@@ -56,6 +56,7 @@ def test_the_record_and_the_table_follow_from_the_sweep(tmp_path, positions):
     assert [len(chart.curves) for chart in positions.charts(record)] == [4, 4, 3]
     page = positions.page("<!-- table -->\n<!-- end of table -->", record)
     assert "Every trial is finished." in page
+    assert lines[6] in page
 
 
 def test_what_an_interrupted_study_lacks_is_said(tmp_path, positions):
@@ -73,5 +74,5 @@ def test_what_an_interrupted_study_lacks_is_said(tmp_path, positions):
     assert len(missing) == 11
     assert positions.charts(record) == []
     text = positions.page("<!-- table -->\n<!-- end of table -->", record)
-    assert "133 of 143 trials are unfinished" in text
-    assert "| `rotary` | – | – |" in text
+    assert "So far, 133 of the 143 trials are unfinished." in text
+    assert "|" not in text
