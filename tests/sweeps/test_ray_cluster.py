@@ -49,14 +49,16 @@ class Cluster:
             f"{Path(__file__).parents[2] / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
         )
         self.environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": python, "RAY_ADDRESS": ""}
-        self.start(
-            "--head", f"--port={port}", f"--temp-dir={directory}", "--include-dashboard=false"
-        )
+        self.port, self.second = port, 0
+
+    def start(self):
+        here = f"--temp-dir={self.directory}"
+        self.start_node("--head", f"--port={self.port}", here, "--include-dashboard=false")
         first = self.raylets()
-        self.start(f"--address={self.address}")
+        self.start_node(f"--address={self.address}")
         (self.second,) = self.raylets() - first
 
-    def start(self, *options):
+    def start_node(self, *options):
         ray = [sys.executable, "-m", "ray.scripts.scripts", "start", "--num-cpus=1"]
         result = subprocess.run(
             [*ray, "--disable-usage-stats", *options],
@@ -116,17 +118,16 @@ def cluster():
         port = free.getsockname()[1]
     # The path of a socket may have 107 characters, fewer than the temporary paths of pytest need.
     directory = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))
-    started = None
+    cluster = Cluster(directory, port)
     try:
-        started = Cluster(directory, port)
-        os.environ["RAY_ADDRESS"] = started.address
-        yield started
+        cluster.start()
+        os.environ["RAY_ADDRESS"] = cluster.address
+        yield cluster
     finally:
         os.environ.pop("RAY_ADDRESS", None)
         if "ray" in sys.modules:
             sys.modules["ray"].shutdown()
-        if started is not None:
-            started.stop()
+        cluster.stop()
         shutil.rmtree(directory, ignore_errors=True)
 
 
