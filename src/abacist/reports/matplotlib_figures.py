@@ -198,6 +198,8 @@ def _bars(axes: Any, plot: Bars) -> None:
         axes.set_xticks(range(0, len(plot.names), stride), plot.names[::stride])
         axes.set_ylabel(label)
     else:
+        if plot.largest is not None:
+            axes.set_xlim(0, scale * plot.largest)
         axes.set_yticks(range(len(plot.names)), plot.names)
         axes.invert_yaxis()
         axes.set_xlabel(label)

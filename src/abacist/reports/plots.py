@@ -102,6 +102,8 @@ class Bars:
     percent: bool = False
     upright: bool = False
     """Whether the bars stand side by side, as in a histogram."""
+    largest: float | None = None
+    """Value at the end of the axis; None for that of the longest bar."""
     caption: str = ""
 
 

@@ -143,8 +143,8 @@ def by_notation(section: Section) -> Bars | None:
         "spaces ignored": [ignoring[name] for name in names],
     }
     summary = "; ".join(
-        f"{row.name} {percent(row.proportion.value)}"
-        for row in exact
+        f"{name} {percent(row.proportion.value)}"
+        for name, row in zip(names, exact, strict=True)
         if row.proportion and row.proportion.value is not None
     )
     return Bars(
@@ -160,6 +160,7 @@ def by_notation(section: Section) -> Bars | None:
             for name, shares in series.items()
         },
         percent=True,
+        largest=1.0,
         caption=f"Right answers by spaces in the problem, with 95 % Wilson intervals ({summary}).",
     )
 

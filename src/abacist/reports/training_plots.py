@@ -165,7 +165,7 @@ def _share_chart(
         f"{title} by training step. {summary}",
         curves,
         _steps(curves),
-        plots.percent_axis("token accuracy" if "Token" in title else title.lower()[:12]),
+        plots.percent_axis(title.partition(" on ")[0].lower()),
         caption=f"{title} with 95 % Wilson bands ({summary}; n: {sizes}).",
         band=True,
     )
