@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pytest
@@ -12,8 +12,10 @@ import abacist
 from abacist import extensions
 from abacist.cli import main
 from abacist.config_base import Config, ConfigFamily
+from abacist.configuration import override
 from abacist.errors import ConfigurationError, RunError, UserError
 from abacist.recipes import RECIPES, find
+from abacist.recipes.column_tasks import warning_about_proof
 from abacist.tasks.config import COLUMN_TASKS, TASKS, ArithmeticConfig
 
 MACHINE = '''
@@ -229,6 +231,49 @@ def test_an_installed_extension_that_fails_is_left_out_with_a_warning(
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "warning: the extension own_broken needs the module no_such_package" in error
+
+
+def test_data_check_compares_more_problems_with_the_answer_of_a_task(tmp_path, capsys):
+    path = write(tmp_path / "own_sums.py", settings=", answer=lambda a, b: in_base(a + b, 3)")
+    path.write_text(f"from abacist import in_base\n{path.read_text()}")
+    extensions.load(str(path))
+    arguments = ["data", "check", "own-sum", "--num-problems", "500"]
+    assert main(arguments) == 0
+    assert "The answers of 500 problems agree" in capsys.readouterr().out
+
+    # Right for the small problems that are compared when the task is registered.
+    machine = COLUMN_TASKS["own-sum"]
+    COLUMN_TASKS["own-sum"] = replace(
+        machine, oracle=lambda a, b: "0" if a > 500 else machine.oracle(a, b)
+    )
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert re.search(r"own-sum: for \d+,\d+ the machine writes \d+ and answer returns 0", error)
+    assert error.count("\n") == 1
+
+
+def test_a_certificate_that_cannot_be_checked_in_time_is_announced(tmp_path):
+    source = write(tmp_path / "own_four.py", "own-four", ", operands=4")
+    source.write_text(source.read_text().replace("3", "10"))
+    extensions.load(str(source))
+    recipe = find("own-four")
+    assert warning_about_proof(recipe) is None
+    plain = override(recipe, {"format": "columns"})
+    assert warning_about_proof(plain) == (
+        "own-four will hardly be certified: two columns of 4 operands and a state have 400,000,000 "
+        "combinations, and checking them would take about 111 hours; abacist prove gives up after 60 "
+        "minutes. Try --format column-trace, where one column and a state have 40,000."
+    )
+    with pytest.warns(UserWarning, match="own-four will hardly be certified"):
+        abacist.train(plain, out=tmp_path / "run", settings=QUICK)
+
+
+def test_python_loads_installed_extensions_when_it_trains_and_loads(tmp_path, monkeypatch):
+    called = []
+    monkeypatch.setattr(extensions, "load_installed", lambda: called.append(1))
+    run = abacist.train("add", out=tmp_path / "run", settings=QUICK)
+    abacist.load(run.path)
+    assert len(called) == 2
 
 
 @pytest.mark.parametrize("source", ["missing.py", "no_such_module", "no.such.module"])

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from abacist import recipes
+from abacist import extensions, recipes
 from abacist.configuration import override
 from abacist.recipes.recipe import Recipe
 from abacist.reports.notebook_progress import NotebookProgress, is_notebook
@@ -39,6 +39,7 @@ def train(
 
     Raises `UserError` for whatever cannot be trained, and `TrainingDiverged` if the loss is not finite.
     """
+    extensions.load_installed()
     whole = recipes.find(recipe) if isinstance(recipe, str) else recipe
     whole = override(whole, settings or {})
     path = Path(out) if out is not None else new_path(whole.name)
@@ -52,6 +53,7 @@ def resume(path: str | Path, observer: Observer | None = None, progress: bool = 
 
     `progress` shows a bar in notebooks, as it does for `train`.
     """
+    extensions.load_installed()
     if progress and is_notebook():
         recipe, _ = read_recipe(directory.find(str(path)))
         observer = NotebookProgress(recipe.training.num_steps, observer or Observer())

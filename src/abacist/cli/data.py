@@ -186,6 +186,10 @@ def _check(parsed: argparse.Namespace, recipe: Recipe) -> int:
             f"Problems of at most {recipe.split.exempt_digits} digits are in all splits and are "
             "not counted."
         )
+    if outcome.compared:
+        console.print(
+            f"The answers of {outcome.compared:,} problems agree with the task's `answer`."
+        )
     console.print(terminal.Shown(histograms))
     return 1 if overlap else 0
 

@@ -11,10 +11,13 @@ from abacist import generators
 from abacist.data.config import SplitConfig, SplitName
 from abacist.data.split import draw_from_split, hash_problems, in_split, is_exempt
 from abacist.errors import ConfigurationError
+from abacist.tasks.column_task import ColumnTask
 from abacist.tasks.problems import OPERATIONS, Answer, Numbers, Problems, Shapes
 from abacist.tasks.task import Task
 
 _PROBLEMS_PER_BLOCK = 65_536
+_MOST_COMPARED = 10_000
+"""Largest number of problems that are compared with a definition in plain Python."""
 _MOST_DIGITS = 18
 """Digits of the longest answers that fit into 64 bits."""
 
@@ -46,6 +49,8 @@ class DataCheck:
     """Number of problems drawn, by operation and split."""
     answers: dict[str, AnswerStatistics]
     """Statistics of the answers by split; empty for answers that are no numbers of at most 18 digits."""
+    compared: int = 0
+    """Number of training problems whose answers agree with the column task's own `answer`; 0 without one."""
 
 
 def check(
@@ -66,12 +71,14 @@ def check(
         num_problems: number of problems to draw from each split.
         seed: seed of the draws.
         on_progress: called with the number of problems drawn so far and in total.
+
+    Raises `ConfigurationError`, naming the first problem, if a column task and its `answer` disagree.
     """
     hashes: dict[str, Tensor] = {}
     counts: dict[str, Tensor] = {}
     operations: dict[str, dict[str, int]] = {operation: {} for operation in task.operations}
     answers: dict[str, AnswerStatistics] = {}
-    done = 0
+    done = compared = 0
     for split in config.splits:
         parts = []
         values: list[Tensor | None] = []
@@ -84,6 +91,8 @@ def check(
             for operation, by_split in operations.items():
                 is_asked = problems.operation_B == OPERATIONS.index(operation)
                 by_split[split] = by_split.get(split, 0) + int(is_asked.sum())
+            if split == "train" and compared == 0:
+                compared = _compare(task, problems)
             if split == "train":
                 for name, measured in task.measures(problems).items():
                     _count(counts, name, measured)
@@ -101,6 +110,7 @@ def check(
         {name: _histogram(count) for name, count in counts.items()},
         operations,
         answers,
+        compared,
     )
 
 
@@ -151,6 +161,15 @@ def _statistics(values: Tensor) -> AnswerStatistics:
         float(in_float.mean()),
         float(in_float.std(correction=0)),
     )
+
+
+def _compare(task: Task, problems: Problems) -> int:
+    """Compare answers with those of a column task's oracle; return the number of problems compared."""
+    if not isinstance(task, ColumnTask) or task.machine.oracle is None:
+        return 0
+    some = problems[torch.arange(min(len(problems), _MOST_COMPARED))]
+    task.check_oracle(some)
+    return len(some)
 
 
 def _count(counts: dict[str, Tensor], name: str, values: Tensor) -> None:

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from typing import Literal, TypeVar
 
 from abacist import recipes
+from abacist.certificates.certificate import MAX_MINUTES
 from abacist.data.config import SplitConfig
 from abacist.errors import ConfigurationError
 from abacist.extensions import check_name
 from abacist.formats.columns import MOST_STATE_TOKENS
-from abacist.formats.config import FORMATS
+from abacist.formats.config import FORMATS, ColumnsFormatConfig
 from abacist.models.config import ModelConfig, PositionScheme
 from abacist.recipes.recipe import Recipe
 from abacist.scoring.config import ScoringConfig
@@ -33,6 +34,8 @@ _MOST_PLAIN_CASES = 25_000
 """Largest number of contexts for which the plain notation is chosen; as many are checked in half a minute."""
 _MANY_TRACED_CASES = 1_000
 """Number of pairs of a column and a state above which 1,500 steps missed one: sum-of-three, with 3,000."""
+_CHECKED_A_MINUTE = 60_000
+"""Combinations of columns and a state that are checked in a minute of one core, roughly."""
 _FEWEST_SPLIT = 10_000
 """Numbers of so few values that there are fewer are not split, since some shapes would have no test problem."""
 
@@ -118,6 +121,30 @@ def choose_notation(machine: ColumnMachine) -> tuple[str, str]:
             f"and one column has {column * len(machine.states):,}.",
         )
     return "columns", "the digits of a column and the digit written tell the next state."
+
+
+def warning_about_proof(recipe: Recipe) -> str | None:
+    """Return why a column task in the notation of a recipe has too many contexts to check, or None."""
+    if not isinstance(recipe.task, ColumnTaskConfig):
+        return None
+    if not isinstance(recipe.format, ColumnsFormatConfig):
+        return None
+    machine = COLUMN_TASKS[recipe.task.machine]
+    column = machine.rule.base**machine.num_operands
+    traced = column * len(machine.states)
+    cases = traced if recipe.format.states else traced * column
+    minutes = cases / _CHECKED_A_MINUTE
+    if minutes <= MAX_MINUTES:
+        return None
+    what = "one column" if recipe.format.states else "two columns"
+    advice = "Try fewer operands or a smaller base."
+    if not recipe.format.states and machine.num_states <= MOST_STATE_TOKENS:
+        advice = f"Try --format column-trace, where one column and a state have {traced:,}."
+    return (
+        f"{machine.name} will hardly be certified: {what} of {machine.num_operands} operands and a "
+        f"state have {cases:,} combinations, and checking them would take about {minutes / 60:,.0f} "
+        f"hours; abacist prove gives up after {MAX_MINUTES:.0f} minutes. {advice}"
+    )
 
 
 def _check_oracle(machine: ColumnMachine, config: ColumnTaskConfig) -> None:

@@ -274,6 +274,7 @@ def load(
         RunError: there is no run in `path`, or an extension that it needs is not loaded.
         CheckpointError: there is no checkpoint, or it is damaged; the message names the file.
     """
+    extensions.load_installed()
     run_directory = directory.find(str(path))
     recipe, record = read_recipe(run_directory)
     if accept_changed_extension:

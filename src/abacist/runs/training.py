@@ -16,6 +16,7 @@ from abacist.devices import find_device
 from abacist.errors import CheckpointError, RunError, check_between
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.format import Format
+from abacist.recipes.column_tasks import warning_about_proof
 from abacist.recipes.recipe import Recipe
 from abacist.runs import embeddings
 from abacist.runs.circumstances import circumstances
@@ -73,6 +74,8 @@ def start(
     stream = _batches(task, format, recipe, seed, _CPU)
     _validation_problems(task, recipe, seed)
     read_typed(task, format, list(recipe.training.watch))
+    if (doubt := warning_about_proof(recipe)) is not None:
+        warnings.warn(doubt, stacklevel=2)
     timings: dict[int, float] = {}
     if threads == "auto":
         threads = 1
