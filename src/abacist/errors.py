@@ -6,7 +6,8 @@
     │   ├── ProblemError          a problem that cannot be read or exceeds a limit
     │   └── RunError              a run directory that is missing, exists already, or is unwritable
     │       └── CheckpointError   a checkpoint that is missing or damaged
-    └── TrainingDiverged          the loss became infinite or NaN; the command line exits with 1
+    ├── TrainingDiverged          the loss became infinite or NaN; the command line exits with 1
+    └── ProcessLost               a process that trains together with this one has ended; likewise
 
     UserWarning
     └── NotSaved                  a result that could not be written; the command line exits with 1
@@ -44,6 +45,10 @@ class CheckpointError(RunError):
 
 class TrainingDiverged(AbacistError):
     """The loss became infinite or NaN."""
+
+
+class ProcessLost(AbacistError):
+    """A process that trains the same model together with this one has ended."""
 
 
 class NotSaved(UserWarning):

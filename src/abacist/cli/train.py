@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import json
+import os
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -47,10 +48,17 @@ def run(arguments: list[str]) -> int:
             "Leave --watch out."
         )
     if parsed.seeds is not None or parsed.jobs is not None or _resumes_many_seeds(parsed):
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise ConfigurationError(
+                "torchrun trains one model with several processes, and --seeds trains several models. "
+                "Leave torchrun out."
+            )
         return _train_many(parsed, changes)
     trained = _resume(parsed, changes) if parsed.resume else _start(parsed, changes)
     if trained is None:
         return 130
+    if not _is_first_process():
+        return 0
     if parsed.train_only:
         _announce(parsed.json, trained, {})
         return 0
@@ -136,6 +144,11 @@ def _recipe(parsed: argparse.Namespace, changes: dict[str, str]) -> Recipe:
         ) from error
     watch = tuple(line.strip() for line in lines if line.strip())
     return replace(recipe, training=replace(recipe.training, watch=watch))
+
+
+def _is_first_process() -> bool:
+    """Whether this process reports and examines: the only one, or the first that torchrun started."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def _start(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | None":
@@ -353,6 +366,10 @@ def _with_progress(
                 f"{metrics.seconds:.0f} s, {left:.0f} s left"
             )
 
+    if not _is_first_process():
+        with contextlib.suppress(TrainingInterrupted):
+            return carry_out(Observer())
+        return None
     with contextlib.ExitStack() as stack:
         ticker = stack.enter_context(Ticker("training"))
         observer: Observer = Shown(ticker)

@@ -34,9 +34,11 @@ from abacist.tasks.problems import Problems
 from abacist.tasks.task import Task
 from abacist.training import checkpoint
 from abacist.training.checkpoint import Checkpoint, Progress
+from abacist.training.checkpoint_paths import path_of
 from abacist.training.loop import Observer, Validation, train
 from abacist.training.metrics import Metrics, StepLoss
 from abacist.training.optimizer import Optimizer
+from abacist.training.processes import Processes, joined
 from abacist.training.threads import fastest_threads, usable_processors
 
 _CPU = torch.device("cpu")
@@ -67,7 +69,21 @@ def start(
     if threads != "auto":
         check_between("threads", threads, 1, usable_processors(), 1)
     check_between("seed", seed, 0, MAX_SEED, 0)
-    torch_device = find_device(device)
+    with joined(find_device(device)) as (processes, own_device):
+        return _start(recipe, path, seed, threads, overwrite, observer, own_device, processes)
+
+
+def _start(
+    recipe: Recipe,
+    path: Path,
+    seed: int,
+    threads: int | Literal["auto"],
+    overwrite: bool,
+    observer: Observer | None,
+    device: torch.device,
+    processes: Processes,
+) -> Run:
+    processes.check_batch_size(recipe.training.batch_size)
     torch.manual_seed(seed)
     model = build_model(recipe)
     task, format = build_problems(recipe)
@@ -79,12 +95,15 @@ def start(
     timings: dict[int, float] = {}
     if threads == "auto":
         threads = 1
-        if torch_device.type == "cpu":
+        if device.type == "cpu" and processes.count == 1:
             threads, timings = fastest_threads(
                 model, stream.batch(0), stream.aligned, recipe.training
             )
     # The directory is created last, so that a recipe that cannot be trained leaves none.
     directory = RunDirectory(path)
+    if not processes.is_first:
+        processes.agree()
+        return _carry_out(directory, recipe, seed, threads, None, observer, device, processes)
     _claim(directory, overwrite)
     with files.locked(path):
         record = {
@@ -93,14 +112,16 @@ def start(
             "extensions": extensions.needed(to_json(recipe)),
             "seed": seed,
             "threads": threads,
-            "device": torch_device.type,
+            "device": device.type,
+            "processes": processes.count,
             "seconds_per_step_by_threads": timings,
             "parameters": model.num_parameters,
             **circumstances(),
         }
         files.write_json(directory.run_json, record)
         files.remove_leftovers(path)
-        return _carry_out(directory, recipe, seed, threads, None, observer, torch_device)
+        processes.agree()
+        return _carry_out(directory, recipe, seed, threads, None, observer, device, processes)
 
 
 def resume(
@@ -131,15 +152,27 @@ def resume(
     recipe, record = read_recipe(directory)
     if not accept_changed_extension:
         extensions.refuse_changes(record, path)
-    torch_device = find_device(device or record.get("device", "cpu"))
-    with files.locked(path):
-        files.remove_leftovers(directory.path)
-        files.remove_leftovers(directory.checkpoints)
-        files.remove_leftovers(directory.best)
-        newest = _newest_sound_checkpoint(directory)
-        return _carry_out(
-            directory, recipe, record["seed"], record["threads"], newest, observer, torch_device
-        )
+    seed, threads = record["seed"], record["threads"]
+    with joined(find_device(device or record.get("device", "cpu"))) as (processes, own_device):
+        processes.check_batch_size(recipe.training.batch_size)
+        if not processes.is_first:
+            # The first process says which checkpoint is sound: its step plus 1, or 0 for none.
+            number = processes.agree()
+            newest = None
+            if number:
+                newest = checkpoint.read(path_of(directory.checkpoints, number - 1))
+            return _carry_out(
+                directory, recipe, seed, threads, newest, observer, own_device, processes
+            )
+        with files.locked(path):
+            files.remove_leftovers(directory.path)
+            files.remove_leftovers(directory.checkpoints)
+            files.remove_leftovers(directory.best)
+            newest = _newest_sound_checkpoint(directory)
+            processes.agree(0 if newest is None else newest.progress.step + 1)
+            return _carry_out(
+                directory, recipe, seed, threads, newest, observer, own_device, processes
+            )
 
 
 def _newest_sound_checkpoint(directory: RunDirectory) -> Checkpoint | None:
@@ -167,6 +200,7 @@ def _carry_out(
     newest: Checkpoint | None,
     observer: Observer | None,
     device: torch.device,
+    processes: Processes,
 ) -> Run:
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
@@ -177,15 +211,10 @@ def _carry_out(
         newest.load_weights(model)
         newest.load_optimizer(optimizer)
     run = Run(directory, recipe, seed, model)
-    vocabulary = run.format.vocabulary
-    files.write_json(directory.tokenizer, vocabulary.to_tokenizer_json())
-    files.write_json(directory.tokenizer_config, vocabulary.to_tokenizer_config_json())
-    if begin.step < recipe.training.num_steps:
-        # They describe weights that are about to change.
-        for file in directory.results:
-            file.unlink(missing_ok=True)
-    # The steps after the checkpoint are repeated, and with them their records.
-    directory.forget_after(begin.step)
+    recorder = Observer()
+    if processes.is_first:
+        _prepare(run, begin.step)
+        recorder = _Recorder(run, observer or Observer())
     progress = train(
         model,
         optimizer,
@@ -194,13 +223,27 @@ def _carry_out(
         _validation(run),
         directory.checkpoints,
         directory.best,
-        _Recorder(run, observer or Observer()),
+        recorder,
         begin,
+        processes,
     )
     optimizer.adopt_average()
     run.step = progress.step
     model.eval()
     return run
+
+
+def _prepare(run: Run, step: int) -> None:
+    """Write the vocabulary, and delete results and records that training from `step` on replaces."""
+    directory, vocabulary = run.directory, run.format.vocabulary
+    files.write_json(directory.tokenizer, vocabulary.to_tokenizer_json())
+    files.write_json(directory.tokenizer_config, vocabulary.to_tokenizer_config_json())
+    if step < run.recipe.training.num_steps:
+        # They describe weights that are about to change.
+        for file in directory.results:
+            file.unlink(missing_ok=True)
+    # The steps after the checkpoint are repeated, and with them their records.
+    directory.forget_after(step)
 
 
 class _Recorder(Observer):

@@ -26,6 +26,7 @@ from abacist.configuration import from_json
 from abacist.errors import CheckpointError, RunError
 from abacist.models.transformer import Transformer
 from abacist.training.checkpoint_paths import all_in as all_in
+from abacist.training.checkpoint_paths import path_of
 from abacist.training.checkpoint_paths import step_of as step_of
 from abacist.training.optimizer import Optimizer
 
@@ -52,7 +53,7 @@ class Progress:
 
 def save(directory: Path, model: Transformer, optimizer: Optimizer, progress: Progress) -> Path:
     """Write a checkpoint under `directory`, completely or not at all, and return its path."""
-    path = directory / f"step-{progress.step:06d}"
+    path = path_of(directory, progress.step)
     with optimizer.averaged():
         weights = _weights(model)
     data = {

@@ -18,6 +18,11 @@ def all_in(directory: Path) -> list[Path]:
     return sorted(paths, key=step_of)
 
 
+def path_of(directory: Path, step: int) -> Path:
+    """Return the path of the checkpoint of a training step under `directory`."""
+    return directory / f"step-{step:06d}"
+
+
 def step_of(path: Path) -> int:
     """Return the training step of a checkpoint."""
     return int(path.name.removeprefix("step-"))

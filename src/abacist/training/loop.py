@@ -29,6 +29,7 @@ from abacist.training.checkpoint import Progress
 from abacist.training.config import TrainingConfig
 from abacist.training.metrics import Metrics
 from abacist.training.optimizer import Optimizer
+from abacist.training.processes import ALONE, Processes
 from abacist.training.schedule import learning_rate
 from abacist.training.step import training_step
 
@@ -82,6 +83,7 @@ def train(
     best: Path,
     observer: Observer,
     start: Progress,
+    processes: Processes = ALONE,
 ) -> Progress:
     """Train from `start` to the end, and leave a checkpoint of the last step.
 
@@ -95,6 +97,7 @@ def train(
         best: directory of the checkpoint that is best on validation.
         observer: receives events.
         start: where to start; steps, seconds and successes are counted from there.
+        processes: those that train the model together, of which the first writes checkpoints.
 
     Raises `TrainingDiverged` where the loss or a gradient is not finite, leaving the last good
     checkpoint in place, and `TrainingInterrupted` after saving where Ctrl-C was pressed.
@@ -110,12 +113,14 @@ def train(
         with optimizer.averaged():
             observer.on_metrics(_metrics(validate(), 0, [], config, 0.0, 0.0))
             observer.on_checkpoint(0)
-    if config.num_steps == 0:
+    if config.num_steps == 0 and processes.is_first:
         checkpoint.save(checkpoints, model, optimizer, Progress(0, 0.0, finished=True))
     with _ctrl_c() as is_stop_requested:
         while step < config.num_steps and not start.finished:
             batch = stream.batch(step)
-            loss = training_step(model, optimizer, batch, config, step, stream.aligned, stream.seed)
+            loss = training_step(
+                model, optimizer, batch, config, step, stream.aligned, stream.seed, processes
+            )
             if not math.isfinite(loss):
                 observer.on_divergence(step + 1, batch)
                 raise _diverged(step + 1, config, checkpoints)
@@ -140,13 +145,15 @@ def train(
                 if config.keep_best and is_best and math.isfinite(score[1]):
                     best_score = score
                     progress = Progress(step, now - begin, successes, finished, best_score)
-                    checkpoint.save(best, model, optimizer, progress)
+                    if processes.is_first:
+                        checkpoint.save(best, model, optimizer, progress)
                     best_step = step
                 # A resumed training may not have reached the best checkpoint again that it made
                 # before it was stopped: that one stays until its step is validated again.
-                if best_step is not None:
+                if best_step is not None and processes.is_first:
                     checkpoint.keep_one(best, best_step, up_to=step)
-            due = step % config.checkpoint_every == 0 or is_stop_requested()
+            stops = processes.is_any(is_stop_requested())
+            due = step % config.checkpoint_every == 0 or stops
             if config.checkpoint_seconds is not None:
                 due = due or time.perf_counter() - saved >= config.checkpoint_seconds
             if due or finished:
@@ -155,15 +162,16 @@ def train(
                 if not all(bool(torch.isfinite(p).all()) for p in model.parameters()):
                     observer.on_divergence(step, batch)
                     raise _diverged(step, config, checkpoints)
-                checkpoint.save(checkpoints, model, optimizer, progress)
-                if config.keep_checkpoints is not None:
+                if processes.is_first:
+                    checkpoint.save(checkpoints, model, optimizer, progress)
+                if config.keep_checkpoints is not None and processes.is_first:
                     checkpoint.keep_newest(checkpoints, config.keep_checkpoints)
                 with optimizer.averaged():
                     observer.on_checkpoint(step)
                 saved = time.perf_counter()
             if finished:
                 break
-            if is_stop_requested():
+            if stops:
                 raise TrainingInterrupted(f"stopped after step {step} of {config.num_steps}")
     return Progress(step, time.perf_counter() - begin, successes, True)
 

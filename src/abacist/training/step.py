@@ -14,6 +14,7 @@ from abacist.models.teacher_forcing import IGNORED, teacher_forced
 from abacist.models.transformer import Transformer
 from abacist.training.config import TrainingConfig
 from abacist.training.optimizer import Optimizer
+from abacist.training.processes import ALONE, Processes
 from abacist.training.schedule import learning_rate
 
 _CACHED_BYTES = 1 << 23
@@ -28,6 +29,7 @@ def training_step(
     step: int,
     aligned: bool,
     seed: int = 0,
+    processes: Processes = ALONE,
 ) -> float:
     """Make one step, and return the loss before it, in nats per token.
 
@@ -41,13 +43,16 @@ def training_step(
         step: number of the step, starting at 0; decides learning rate and random numbers.
         aligned: whether all lines have the same coordinates.
         seed: seed of the training.
+        processes: those that share the batch. What a model draws at random for single lines, as in
+            dropout, differs from the draws of one process, and so between numbers of processes.
     """
     optimizer.zero_gradient()
+    own = () if processes.is_first else (processes.rank,)
     if model.config.dropout:
-        torch.manual_seed(generators.generator(seed, "dropout", step).initial_seed())
+        torch.manual_seed(generators.generator(seed, "dropout", step, *own).initial_seed())
     generator = None
     if _draws_random_numbers(model.config):
-        generator = generators.generator(seed, "offset", step)
+        generator = generators.generator(seed, "offset", step, *own)
     other_pass = None
     if config.progressive_loss != "none":
         # The purpose "loops" decides the random numbers, so renaming it would change trainings.
@@ -56,11 +61,15 @@ def training_step(
     if config.loss_on == "all":
         lines = replace(lines, target=(lines.field != Field.PADDING) & (lines.index > 0))
     total = torch.zeros((), device=model.device)
-    for micro_batch, weight in _micro_batches(model, lines, config.micro_batches):
+    lines, share = processes.share(lines)
+    micro_batches = _micro_batches(model, lines, config.micro_batches) if share else []
+    for micro_batch, weight in micro_batches:
         with _precision(config, model.device):
-            loss = _loss(model, micro_batch, config, aligned, other_pass, generator) * weight
+            loss = _loss(model, micro_batch, config, aligned, other_pass, generator)
+            loss = loss * (weight * share)
         (loss * scale).backward()  # type: ignore[no-untyped-call]
         total = total + loss.detach()
+    processes.add_up(optimizer.gradient, total)
     is_finite = optimizer.step(learning_rate(config, step))
     return total.item() if is_finite else math.nan
 
