@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -118,13 +119,14 @@ def time_model(trained_model: TrainedModel, num_tokens: int = 2_000) -> dict[str
     ids, coordinates = last.ids.long(), coordinates_of(last)
     number = torch.ones(1)
     tables = AttentionTables(model)
-    keys, rows = ids.expand(1, 5), torch.zeros(1, 5, dtype=torch.int64)
+    token = ids[0].numpy()
+    keys, rows = np.repeat(token[:, None], 5, axis=1), np.zeros((1, 5), np.int64)
 
     def by_layers() -> None:
         model(ids, coordinates, path="dense")
 
     def by_tables() -> None:
-        tables.logits(ids[0], keys, rows)
+        tables.logits(token, keys, rows)
 
     def microseconds(action: Callable[[], object]) -> float:
         def run() -> None:

@@ -13,6 +13,7 @@ from abacist.errors import check_between, nearest
         (errors.RunError, (errors.UserError,)),
         (errors.CheckpointError, (errors.RunError,)),
         (errors.TrainingDiverged, (errors.AbacistError,)),
+        (errors.ProcessLost, (errors.AbacistError,)),
     ],
 )
 def test_every_error_has_the_parents_that_the_drawn_tree_shows(
@@ -27,7 +28,7 @@ def test_the_drawn_tree_names_every_error() -> None:
         for name, value in vars(errors).items()
         if isinstance(value, type) and issubclass(value, errors.AbacistError)
     ]
-    assert len(defined) == 7
+    assert len(defined) == 8
     for name in defined:
         assert name in (errors.__doc__ or "")
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 
 from abacist.models.attention_tables import AttentionTables, Integers
@@ -24,7 +23,7 @@ class IdCache(ABC):
 
     def __init__(self, tables: AttentionTables, prompt: SchemeCoordinates) -> None:
         """Begin lines whose prompts have these coordinates, (B, T) each."""
-        self.tables, self._is_on_cpu = tables, tables.device.type == "cpu"
+        self.tables = tables
         self.index_BT = prompt.index.cpu().numpy()
         self.values_BT: list[Integers] = [v.cpu().long().numpy() for v in prompt.values]
         self.batch = len(self.index_BT)
@@ -49,12 +48,7 @@ class IdCache(ABC):
             running_B: which lines have not ended; the logits of others mean nothing.
         """
         keys_BC, rows_GC = self._append(token_B, new[1:], running_B)
-        arrays = (token_B, keys_BC, rows_GC)
-        return self.tables.logits(*[self._tensor(array) for array in arrays])
-
-    def _tensor(self, array: Integers) -> Tensor:
-        tensor = torch.from_numpy(array)
-        return tensor if self._is_on_cpu else tensor.to(self.tables.device)
+        return self.tables.logits(token_B, keys_BC, rows_GC)
 
     @abstractmethod
     def _begin(self, ids_BT: Integers, is_past_BT: Flags) -> None:

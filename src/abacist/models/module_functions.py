@@ -7,6 +7,7 @@ once, when they are made.
 from collections.abc import Callable
 from functools import partial
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -44,7 +45,7 @@ def function_of(module: nn.Module) -> Function:
             return partial(functional.linear, weight=module.weight, bias=module.bias)
         case nn.LayerNorm():
             return partial(
-                functional.layer_norm,
+                torch.layer_norm,
                 normalized_shape=module.normalized_shape,
                 weight=module.weight,
                 bias=module.bias,
