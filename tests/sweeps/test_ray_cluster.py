@@ -21,7 +21,9 @@ from safetensors.torch import load_file
 from abacist import recipes
 from abacist.configuration import override
 from abacist.sweeps import sweep
+from abacist.sweeps.choices import Choices
 from abacist.sweeps.local import LocalProcesses
+from abacist.sweeps.plan import Score
 from abacist.training import checkpoint
 
 ENVIRONMENT = {
@@ -166,3 +168,24 @@ def test_all_trials_finish_with_the_same_bits_although_a_node_dies(
         assert all(torch.equal(ours[name], theirs[name]) for name in ours)
         rows = [r.groups[0].outcomes[seed].rows for r in (results, local)]
         assert rows[0] == rows[1]
+
+
+@needs_ray
+def test_asha_stops_a_trial_that_learns_nothing(cluster, tmp_path, quick_settings):
+    from abacist.sweeps.ray_cluster import RayTasks
+
+    easy = {"task.max_digits": 1, "training.num_steps": 90}
+    settings = quick_settings | easy | {"model.width": 16, "training.validate_every": 10}
+    plan = Choices(
+        recipe=override(recipes.find("add"), settings),
+        over={"training.learning_rate": [1e-2, 9e-3, 1e-9]},
+        score=Score(suites=(), digits=(1,), num_problems=10, proved=False),
+        device="cpu",
+    ).plan()
+    # There is room for two trials at most, so that the last one is judged by those before it.
+    results = sweep.start(plan, tmp_path / "asha", RayTasks("ray", asha=True))
+    *others, last = (group.outcomes[0] for group in results.groups)
+    assert (None, 90) in {(outcome.failure, outcome.steps) for outcome in others}
+    assert last.failure.startswith("stopped early by ASHA at step 10,")
+    assert (last.steps, last.rows) == (10, [])
+    assert results.failures == {}

@@ -101,6 +101,12 @@ def _parser() -> Parser:
         help="on Ray: how often a trial is repeated after its node has died (default: 3)",
     )
     parser.add_argument(
+        "--asha",
+        action="store_true",
+        default=None,
+        help="on Ray: stop trials early whose validation loss is large",
+    )
+    parser.add_argument(
         "--threads", type=whole_number(1), metavar="N", help="threads of each trial (default: 1)"
     )
     parser.add_argument("--device", metavar="NAME", help="cpu, cuda, mps or auto (default: auto)")
@@ -160,7 +166,7 @@ def _executor(parsed: argparse.Namespace, plan: "Plan") -> "Executor":
     from abacist.sweeps.local import LocalProcesses
     from abacist.sweeps.ray_cluster import RayTasks
 
-    on_ray = ("cpus_per_trial", "gpus_per_trial", "retries")
+    on_ray = ("cpus_per_trial", "gpus_per_trial", "retries", "asha")
     options = {name: getattr(parsed, name) for name in on_ray if getattr(parsed, name) is not None}
     if parsed.on == "local":
         if options:

@@ -27,16 +27,24 @@ from abacist.scoring.samples import distinct
 from abacist.tasks.config import ArithmeticConfig, SortingConfig
 from abacist.tasks.problems import Shapes
 from abacist.tasks.task import Task
+from abacist.training.loop import Observer, TrainingStopped
 
 Row = dict[str, Any]
 """One count: `suite`, `name`, `measure`, `errors` of `n`, `smallest_margin`."""
 
 
 def train_and_examine(
-    recipe: Recipe, path: Path, seed: int, examination: Examination, threads: int, device: str
+    recipe: Recipe,
+    path: Path,
+    seed: int,
+    examination: Examination,
+    threads: int,
+    device: str,
+    observer: Observer | None = None,
 ) -> Outcome:
     """Train one seed into `path`, or resume it there, then examine it and return the outcome.
 
+    `observer` receives the events of the training and may stop it by raising `TrainingStopped`.
     Peak memory and processor time are those of this process, which should do nothing else.
     """
     directory, failure, run = RunDirectory(path), None, None
@@ -44,11 +52,11 @@ def train_and_examine(
     begin = time.process_time()
     try:
         run = (
-            training.resume(path)
+            training.resume(path, observer)
             if resumed
-            else training.start(recipe, path, seed, threads, device=device)
+            else training.start(recipe, path, seed, threads, observer=observer, device=device)
         )
-    except TrainingDiverged as error:
+    except (TrainingDiverged, TrainingStopped) as error:
         failure = str(error)
     processor_seconds = None if resumed else round(time.process_time() - begin, 1)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

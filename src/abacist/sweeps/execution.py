@@ -18,6 +18,7 @@ from abacist.runs.directory import RunDirectory
 from abacist.runs.examination import train_and_examine
 from abacist.runs.outcome import Outcome
 from abacist.sweeps.plan import Score, Trial, examination_of
+from abacist.training.loop import Observer
 
 SECONDS_BETWEEN_LOOKS = 0.5
 """Longest time in seconds after which an executor yields."""
@@ -70,8 +71,11 @@ def description(trial: Trial, path: Path) -> dict[str, Any]:
     }
 
 
-def carry_out(trial: dict[str, Any]) -> Outcome:
-    """Train and examine the trial that `description` describes, and write its outcome."""
+def carry_out(trial: dict[str, Any], observer: Observer | None = None) -> Outcome:
+    """Train and examine the trial that `description` describes, and write its outcome.
+
+    `observer` receives the events of the training.
+    """
     recipe = from_json(Recipe, trial["recipe"])
     path = Path(trial["path"])
     files.make_directory(path.parent)
@@ -82,6 +86,7 @@ def carry_out(trial: dict[str, Any]) -> Outcome:
         _examination(trial, recipe),
         trial["threads"],
         trial["device"],
+        observer,
     )
     files.write_json(RunDirectory(path).outcome, outcome.to_json())
     return outcome

@@ -6,8 +6,10 @@ directory of its node and returns all files of the run, so that the nodes share 
 
 import importlib
 import logging
+import math
 import tempfile
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,13 @@ from abacist.runs import outcome
 from abacist.sweeps import execution
 from abacist.sweeps.execution import SECONDS_BETWEEN_LOOKS, Finished, description, reason_of
 from abacist.sweeps.plan import Trial
+from abacist.training.loop import Observer, TrainingStopped
+from abacist.training.metrics import Metrics
 
 _PREFIX = "ray://"
+_REDUCTION = 3
+"""ASHA goes on with the best of this many trials at each of its decisions."""
+_DECISIONS = 2
 
 
 class RayTasks:
@@ -31,6 +38,7 @@ class RayTasks:
         gpus_per_trial: float = 0,
         retries: int = 3,
         threads: int = 1,
+        asha: bool = False,
     ) -> None:
         """Connect to a cluster.
 
@@ -42,10 +50,12 @@ class RayTasks:
             gpus_per_trial: GPUs that a trial reserves; fractions share one.
             retries: number of times that a trial is repeated after its node or its process has died.
             threads: number of threads of each trial.
+            asha: whether trials with a large validation loss are stopped early.
 
         Raises `UserError` if Ray is not installed or the cluster does not answer.
         """
-        self._ray: Any = _imported_ray()
+        self._ray: Any = _imported("ray")
+        self._schedulers: Any = _imported("ray.tune.schedulers") if asha else None
         self._resources: dict[str, Any] = {
             "num_cpus": threads if cpus_per_trial is None else cpus_per_trial,
             "num_gpus": gpus_per_trial,
@@ -85,8 +95,14 @@ class RayTasks:
         """Yield every trial once its files have arrived."""
         task = self._ray.remote(**self._resources)(_carry_out)
         sources = self._ray.put(_extension_files())
+        judge = self._judge(trials)
         pending = {
-            task.remote(description(trial, Path(trial.directory)), sources, __version__): trial
+            task.remote(
+                description(trial, Path(trial.directory)),
+                sources,
+                __version__,
+                judge if _may_stop(trial) else None,
+            ): trial
             for trial in trials
         }
         try:
@@ -115,10 +131,34 @@ class RayTasks:
         files.write_directory(directory.path, result)
         return Finished(trial, outcome.read(directory.outcome), "its outcome is damaged")
 
+    def _judge(self, trials: Sequence[Trial]) -> Any:
+        """Return an actor that decides which trials are stopped early; None without ASHA."""
+        judged = [trial for trial in trials if _may_stop(trial)]
+        if self._schedulers is None or not judged:
+            return None
+        most = max(trial.plan.recipe_of(trial.group).training.num_steps for trial in judged)
+        scheduler = self._schedulers.ASHAScheduler(
+            time_attr="step",
+            metric="validation_loss",
+            mode="min",
+            max_t=max(1, most),
+            grace_period=max(1, most // _REDUCTION**_DECISIONS),
+            reduction_factor=_REDUCTION,
+            stop_last_trials=False,
+        )
+        # It needs no processor of its own. If its node dies, it begins anew on another one.
+        actor = self._ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(_Judge)
+        return actor.remote(scheduler)
 
-def _imported_ray() -> Any:
+
+def _may_stop(trial: Trial) -> bool:
+    """Whether ASHA may stop a trial: where something is tuned, the trials that are compared all end."""
+    return trial.is_tuning or not trial.plan.tuning_seeds
+
+
+def _imported(module: str) -> Any:
     try:
-        return importlib.import_module("ray")
+        return importlib.import_module(module)
     except ImportError as error:
         raise UserError(
             "--on ray needs Ray, which is not installed. Type pip install 'abacist[cluster]', "
@@ -143,8 +183,54 @@ def _cause(error: BaseException) -> str:
 # On the node of a trial ---------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _ScheduledTrial:
+    """What the scheduler of Ray Tune knows of a trial."""
+
+    trial_id: str
+
+
+class _Judge:
+    """Decides which trials are stopped early; an actor that all of them report to."""
+
+    def __init__(self, scheduler: Any) -> None:
+        self.scheduler = scheduler
+        self.trials: dict[str, _ScheduledTrial] = {}
+
+    def is_stopped(self, name: str, step: int, validation_loss: float) -> bool:
+        """Return whether a trial with this loss on validation problems is stopped."""
+        if name not in self.trials:
+            self.trials[name] = _ScheduledTrial(name)
+            self.scheduler.on_trial_add(None, self.trials[name])
+        result = {"step": step, "validation_loss": validation_loss}
+        verdict = self.scheduler.on_trial_result(None, self.trials[name], result)
+        return bool(verdict == self.scheduler.STOP)
+
+
+class _Reporting(Observer):
+    """Reports every validation to the judge, and stops the training if it says so."""
+
+    def __init__(self, judge: Any, name: str) -> None:
+        self.judge, self.name = judge, name
+        self.ray = _imported("ray")
+
+    def on_metrics(self, metrics: Metrics) -> None:
+        # Exact match is 0 for most trials when the first decisions are due, the loss is not.
+        loss = metrics.validation_loss
+        if loss is None or not math.isfinite(loss):
+            return
+        if self.ray.get(self.judge.is_stopped.remote(self.name, metrics.step, loss)):
+            raise TrainingStopped(
+                f"stopped early by ASHA at step {metrics.step:,}, where other trials had a smaller "
+                "validation loss"
+            )
+
+
 def _carry_out(
-    trial: dict[str, Any], sources: dict[str, bytes | None], version: str
+    trial: dict[str, Any],
+    sources: dict[str, bytes | None],
+    version: str,
+    judge: Any,
 ) -> dict[str, bytes] | str:
     """Carry out one trial; return the files of the run by relative path, or why it failed."""
     if version != __version__:
@@ -157,7 +243,8 @@ def _carry_out(
             for source, content in sources.items():
                 extensions.load(_written(Path(directory), source, content))
             run = Path(directory) / "run"
-            execution.carry_out(trial | {"path": str(run)})
+            observer = None if judge is None else _Reporting(judge, trial["path"])
+            execution.carry_out(trial | {"path": str(run)}, observer)
             return {
                 str(file.relative_to(run)): file.read_bytes()
                 for file in sorted(run.rglob("*"))

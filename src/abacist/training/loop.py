@@ -69,6 +69,10 @@ class Observer:
         """Called with the batch on which the loss is not finite, and the number of its step from 1."""
 
 
+class TrainingStopped(Exception):
+    """An observer has stopped the training for good, and says why."""
+
+
 class TrainingInterrupted(Exception):
     """Ctrl-C was pressed, and the state has been saved."""
 
