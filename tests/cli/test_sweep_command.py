@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import time
+import types
 
 import pytest
 
@@ -117,4 +118,17 @@ def test_without_ray_one_line_says_what_to_install(tmp_path, monkeypatch, capsys
     monkeypatch.chdir(tmp_path)
     assert main(["sweep", "add", "--on", "ray"]) == 2
     assert "Type pip install 'abacist[cluster]', or --on local" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["--on", "ray"], ["--on", "ray://127.0.0.1:9"]])
+def test_a_cluster_that_does_not_answer_is_one_line(arguments, tmp_path, monkeypatch, capsys):
+    # Nothing listens at port 9, and Ray is not asked.
+    monkeypatch.setitem(sys.modules, "ray", types.ModuleType("ray"))
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
+    monkeypatch.chdir(tmp_path)
+    assert main(["sweep", "add", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "127.0.0.1:9 does not answer" in error
     assert list(tmp_path.iterdir()) == []

@@ -7,6 +7,8 @@ directory of its node and returns all files of the run, so that the nodes share 
 import importlib
 import logging
 import math
+import os
+import socket
 import tempfile
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ from abacist.training.loop import Observer, TrainingStopped
 from abacist.training.metrics import Metrics
 
 _PREFIX = "ray://"
+_SECONDS_TO_ANSWER = 10.0
 _REDUCTION = 3
 """ASHA goes on with the best of this many trials at each of its decisions."""
 _DECISIONS = 2
@@ -67,6 +70,9 @@ class RayTasks:
         self._check_resources()
 
     def _connect(self, address: str) -> None:
+        named = address if address.startswith(_PREFIX) else os.environ.get("RAY_ADDRESS", "")
+        if named not in ("", "auto", "local"):
+            _check_reachable(named)
         options: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
         try:
             self._ray.init(address=address if address.startswith(_PREFIX) else None, **options)
@@ -149,6 +155,19 @@ class RayTasks:
         # It needs no processor of its own. If its node dies, it begins anew on another one.
         actor = self._ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(_Judge)
         return actor.remote(scheduler)
+
+
+def _check_reachable(address: str) -> None:
+    """Raise `UserError` unless a program listens at an address; Ray itself would try for minutes."""
+    host, _, port = address.removeprefix(_PREFIX).rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER):
+            return
+    except (OSError, ValueError, OverflowError) as error:
+        raise UserError(
+            f"the Ray cluster {address} does not answer: {error}. Start it with ray start --head, "
+            "type --on ray://HOST:10001 or set RAY_ADDRESS to HOST:6379, or type --on local."
+        ) from error
 
 
 def _may_stop(trial: Trial) -> bool:
