@@ -77,6 +77,7 @@ READERS = {
     "metrics.jsonl": ["report", "train"],
     "losses.jsonl": ["report", "train"],
     "watched.jsonl": ["report", "train"],
+    "tokenizer.json": ["report", "train"],
     "scorecard.json": ["report", "score", "compare"],
     "certificate.json": ["report", "score"],
     "failures.jsonl": ["report"],
@@ -120,6 +121,7 @@ VALUES = {
         "seconds": [HUGE, "x"],
     },
     "scorecard.json": {
+        "sections.grid.details.recurrences": [3, {"1": 3}, {"1": {"right": [[1]], "count": "x"}}],
         "sections": [3, [], {"lengths": 3}, {"x" * 10_000: {}}],
         "sections.lengths.rows": [3, [3], None],
         "sections.lengths.errors": [HUGE, "x", -1],

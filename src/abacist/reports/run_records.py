@@ -264,7 +264,7 @@ def _lines(directory: RunDirectory, path: Path, kind: type[Line], damages: list[
         warnings.simplefilter("always")
         try:
             lines = directory.read_lines(path, kind)
-        except (ValueError, OSError):
+        except (RunError, *_DAMAGE):
             damages.append(f"{path} is damaged and left out.")
             return []
     damages += [str(warning.message) for warning in caught]
