@@ -183,14 +183,18 @@ def asked(address: str, problem: str) -> dict[str, Any]:
 
 
 def taken(run: Path, folder: Path) -> None:
-    """Take pictures of a sum with attention, of heads switched off, and of a phone."""
+    """Take pictures of a sum being written, its certificate, heads switched off, and a phone."""
     with chromium() as browser, played(run) as address:
         page = opened(browser, address)
         page.set_viewport_size({"width": 1120, "height": 1300})
         ask(page, "9584631+42379")
-        page.locator("#shown .written").nth(3).hover()
         page.wait_for_timeout(3_000)
+        for _ in range(4):
+            page.locator("#shown").get_by_role("button", name="Step").click()
+        page.wait_for_timeout(1_000)
         page.screenshot(path=folder / "page.png", clip=down_to(page, "#shown"))
+        page.locator("#certificate").screenshot(path=folder / "page-certificate.png")
+        page.get_by_role("button", name="Break it: switch").click()
         for head in ("head 0", "head 1"):
             page.get_by_label(head, exact=True).check()
             page.wait_for_function(

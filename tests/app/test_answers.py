@@ -1,4 +1,4 @@
-"""What the page tells of an answer is what the model did."""
+"""The page reports of an answer what the model did."""
 
 import math
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import abacist
-from abacist.app import answers
+from abacist.app import shown_runs
 from abacist.app.answers import LONGEST_SHOWN, answer
 from abacist.app.shown_runs import Gallery, ShownRun, open_gallery
 from abacist.errors import AbacistError, ConfigurationError, ProblemError, UserError
@@ -28,8 +28,14 @@ KINDS = {
     "looped": {"model.recurrences": 2, "model.num_layers": 2, "model.injection": "add"},
     "products": {"task": "multiply", "format": "long-multiplication", "task.max_digits": 2},
     "division": {"task": "divide", "format": "long-division", "task.max_digits": 2},
+    "non-restoring division": {
+        "task": "divide",
+        "format": "non-restoring-division",
+        "task.max_digits": 2,
+    },
     "differences": {"task": "subtract", "format": "complement"},
     "sorting": {"task": "sort", "format": "labels", "task.max_numbers": 3, "task.max_digits": 2},
+    "insertion sort": {"task": "sort", "format": "insertion-sort", "task.max_numbers": 3},
     "residues": {
         "task": "add-modulo",
         "task.modulus": 53,
@@ -50,69 +56,69 @@ def any_kind(request, tmp_path_factory, quick_settings) -> ShownRun:
 
 
 def test_the_answer_is_that_of_solve(any_kind):
-    described = answer(any_kind, any_kind.example)
+    result = answer(any_kind, any_kind.example)
     solution = any_kind.run.solve(any_kind.example)[0]
-    assert (described.problem, described.answer, described.expected, described.correct) == (
+    assert (result.problem, result.answer, result.expected, result.correct) == (
         solution.problem,
         solution.answer,
         solution.expected,
         solution.correct,
     )
-    assert described.correct == (
-        [token.text for token in described.written] == [token.right for token in described.written]
+    assert result.correct == (
+        [token.text for token in result.written] == [token.right for token in result.written]
     )
 
 
-def test_a_line_is_described_token_by_token(any_kind):
-    described = answer(any_kind, any_kind.example)
-    inside = described.inside
-    assert [cell.written for cell in described.cells if cell.written is not None] == list(
-        range(len(described.written))
+def test_a_line_is_reported_token_by_token(any_kind):
+    result = answer(any_kind, any_kind.example)
+    inside = result.inside
+    assert [cell.written for cell in result.cells if cell.written is not None] == list(
+        range(len(result.written))
     )
-    keys = [cell.key for cell in described.cells if cell.key is not None]
+    keys = [cell.key for cell in result.cells if cell.key is not None]
     assert keys == list(range(len(keys)))
-    assert len(inside.attention) == len(described.written)
-    for looks in inside.attention:
-        assert len(looks) == len(inside.heads) == len(any_kind.heads)
-        for head in looks:
+    assert len(inside.attention) == len(result.written)
+    for weights in inside.attention:
+        assert len(weights) == len(inside.heads) == len(any_kind.heads)
+        for head in weights:
             assert 0 < sum(share for _, share in head) <= 1.01
             assert {key for key, _ in head} <= set(keys)
     # Whoever stops after the last layer writes what is written.
-    assert inside.likeliest[-1] == [token.text for token in described.written]
-    for token, probability in zip(described.written, inside.probability[-1], strict=True):
+    assert inside.likeliest[-1] == [token.text for token in result.written]
+    for token, probability in zip(result.written, inside.probability[-1], strict=True):
         assert math.isclose(token.probability, probability, abs_tol=1e-3)
         assert token.rival_probability <= token.probability
 
 
 def test_parts_can_be_switched_off_in_every_kind(any_kind):
     assert answer(any_kind, any_kind.example, []).off == []
-    described = answer(any_kind, any_kind.example, any_kind.parts)
-    assert described.off == any_kind.parts
+    result = answer(any_kind, any_kind.example, any_kind.parts)
+    assert result.off == any_kind.parts
     means = answer(any_kind, any_kind.example, any_kind.parts[:1], "mean")
     assert len(means.written) >= 1
 
 
 def test_attention_of_a_right_answer_is_that_of_the_lens(shown_run):
-    described = answer(shown_run, "458+67")
-    assert described.correct
-    found = attention(shown_run.run.look("458+67"))
-    for number, query in enumerate(found.predicting):
-        for head, looks in enumerate(described.inside.attention[number]):
-            for key, share in looks:
-                assert math.isclose(found.pattern.values[0, head, query, key], share, abs_tol=1e-3)
+    result = answer(shown_run, "458+67")
+    assert result.correct
+    lens = attention(shown_run.run.look("458+67"))
+    for number, query in enumerate(lens.predicting):
+        for head, weights in enumerate(result.inside.attention[number]):
+            for key, share in weights:
+                assert math.isclose(lens.pattern.values[0, head, query, key], share, abs_tol=1e-3)
 
 
 def test_a_model_with_all_heads_off_writes_what_ablation_scores(shown_run):
     off = shown_run.heads
-    described = answer(shown_run, "458+67", off)
+    result = answer(shown_run, "458+67", off)
     hooks_for = shown_run.hooks(off, "zero")
     problem = shown_run.trained_model.task.parse(["458+67"])
     right = exact_match_with(shown_run.trained_model, problem, hooks_for)
-    assert described.correct == bool(right.successes)
-    assert not described.correct
+    assert result.correct == bool(right.successes)
+    assert not result.correct
 
 
-def test_switches_of_one_layer_are_all_thrown(shown_run):
+def test_several_parts_can_be_switched_off_together(shown_run):
     one, both = (
         answer(shown_run, "458+67", shown_run.heads[:count]).written[0].probability
         for count in (1, 2)
@@ -121,7 +127,7 @@ def test_switches_of_one_layer_are_all_thrown(shown_run):
     assert combine_hooks([])(None) == {}
 
 
-def test_written_with_hooks_that_change_nothing_is_written_as_without(shown_run, looped):
+def test_hooks_that_change_nothing_give_the_same_answer(shown_run, looped):
     for shown in (shown_run, looped):
         from abacist.inspection.generation import generate_answer
 
@@ -132,12 +138,12 @@ def test_written_with_hooks_that_change_nothing_is_written_as_without(shown_run,
         assert plain.answer == hooked.answer
 
 
-def test_long_lines_are_answered_without_what_is_inside(shown_run):
+def test_long_lines_are_answered_without_attention(shown_run):
     problem = f"{10**99}+{10**99}"
-    described = answer(shown_run, problem)
-    assert described.inside is None
-    assert described.cells == []
-    assert len(described.written) >= 100
+    result = answer(shown_run, problem)
+    assert result.inside is None
+    assert result.cells == []
+    assert len(result.written) >= 100
     with pytest.raises(ProblemError, match=f"at most {LONGEST_SHOWN} tokens"):
         answer(shown_run, problem, shown_run.heads[:1])
 
@@ -156,19 +162,19 @@ def test_long_lines_are_answered_without_what_is_inside(shown_run):
         (5, "a problem is a text such as 12"),
     ],
 )
-def test_what_is_no_problem_is_refused_in_one_line(shown_run, problem, message):
+def test_invalid_problems_are_refused_in_one_line(shown_run, problem, message):
     with pytest.raises(UserError) as caught:
         answer(shown_run, problem)
-    described = str(caught.value)
-    assert message in described
-    assert "\n" not in described
-    assert len(described) < 300
+    result = str(caught.value)
+    assert message in result
+    assert "\n" not in result
+    assert len(result) < 300
 
 
 @pytest.mark.parametrize("digits", [400, 1_000])
 def test_the_longest_problems_are_answered(shown_run, digits):
-    described = answer(shown_run, f"{'9' * digits}+1")
-    assert len(described.expected) == digits + 1
+    result = answer(shown_run, f"{'9' * digits}+1")
+    assert len(result.expected) == digits + 1
 
 
 def test_a_line_that_would_be_too_long_is_refused(tmp_path, quick_settings):
@@ -181,12 +187,13 @@ def test_a_line_that_would_be_too_long_is_refused(tmp_path, quick_settings):
 
 
 def test_a_model_that_writes_for_too_long_is_stopped(shown_run, monkeypatch):
-    monkeypatch.setattr(answers, "_SECONDS", 0.0)
+    monkeypatch.setattr(shown_runs, "MAX_SECONDS", 0.0)
+    monkeypatch.setattr(shown_run, "seconds_per_token", None)
     with pytest.raises(ProblemError, match="tokens in 0 s and not finished"):
         answer(shown_run, "12+34")
 
 
-def test_unknown_parts_ways_and_runs_are_refused(shown_run):
+def test_unknown_parts_values_and_runs_are_refused(shown_run):
     with pytest.raises(ConfigurationError, match="did you mean 'head"):
         answer(shown_run, "12+34", ["head O"])
     with pytest.raises(ConfigurationError, match="zero or mean"):
@@ -197,6 +204,6 @@ def test_unknown_parts_ways_and_runs_are_refused(shown_run):
         open_gallery(["run"] * 9)
 
 
-def test_runs_of_one_name_are_described_apart(learned):
+def test_runs_of_equal_name_are_numbered(learned):
     path = str(learned.path)
     assert open_gallery([path, path], "cpu").names == ["learned", "learned (2)"]

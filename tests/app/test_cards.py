@@ -30,9 +30,9 @@ def test_no_card_lets_a_script_through():
         assert "&lt;script&gt;" in card
 
 
-def test_a_wrong_answer_is_described_beside_the_right_one(shown_run):
-    described = answer(shown_run, "458+67", shown_run.heads)
-    card = answer_card(described)
+def test_a_wrong_answer_is_reported_beside_the_right_one(shown_run):
+    result = answer(shown_run, "458+67", shown_run.heads)
+    card = answer_card(result)
     assert words(card).startswith(
         "learned without head 0, head 1, head 2, head 3 What the model wrote"
     )
@@ -52,17 +52,17 @@ def test_columns_stand_under_each_other(shown_run):
 
 
 def test_a_run_that_shows_no_columns_is_shown_as_a_line(looped):
-    described = answer(looped, "12+34")
-    cells = [type(cell)(cell.text, None, None, cell.key, cell.written) for cell in described.cells]
-    card = answer_card(type(described)(**{**vars(described), "cells": cells}))
+    result = answer(looped, "12+34")
+    cells = [type(cell)(cell.text, None, None, cell.key, cell.written) for cell in result.cells]
+    card = answer_card(type(result)(**{**vars(result), "cells": cells}))
     assert 'class="line"' in card
 
 
 def test_the_race_says_who_wins_either_way():
     assert "Python wins: it is 61,000 times as fast" in race_card(Race("1+1", 0.061, 1e-6, True, 1))
-    described = race_card(Race("1+1", 1e-6, 5e-6, False, 1))
-    assert "The model wins: it is 5.0 times as fast" in described
-    assert "The model's answer is wrong" in words(described).replace("&#x27;", "'")
+    result = race_card(Race("1+1", 1e-6, 5e-6, False, 1))
+    assert "The model wins: it is 5.0 times as fast" in result
+    assert "The model's answer is wrong" in words(result).replace("&#x27;", "'")
 
 
 def test_a_large_grid_is_summed_in_blocks():
@@ -72,3 +72,23 @@ def test_a_large_grid_is_summed_in_blocks():
     assert card.count("<button") == 34 * 34
     assert 'aria-label="1–3 and 1–3 digits: 81 of 90 right, 90%"' in card
     assert "not complete" in card
+
+
+def test_a_grid_has_a_legend_and_a_frame_around_the_trained_lengths():
+    grid = LengthGrid([[9] * 4] * 4, [[10] * 4] * 4, True, True)
+    card = grid_card("run", grid, trained_digits=2)
+    assert "× at least one wrong" in words(card)
+    assert "framed: lengths in training, up to 2 digits" in words(card)
+    assert len(re.findall(r'class="trained[^"]*"', card)) == 4
+    assert 'class="trained bottom right"' in card
+    assert "Every problem was answered wrongly." not in card
+
+
+def test_a_grid_without_right_answers_says_so():
+    grid = LengthGrid([[0] * 2] * 2, [[10] * 2] * 2, True, True)
+    assert "Every problem was answered wrongly." in words(grid_card("run", grid))
+
+
+def test_the_bars_of_the_race_are_labelled_as_time():
+    card = words(race_card(Race("1+1", 0.061, 1e-6, True, 1)))
+    assert "Bars show time, so the shorter one wins. The scale is logarithmic" in card

@@ -18,8 +18,8 @@ def ask_json(address: str, name: str, **given: object) -> dict[str, object]:
     with urllib.request.urlopen(f"{where}/{event}", timeout=60) as response:
         text = response.read().decode()
     assert "event: complete" in text, text
-    (described,) = json.loads(text.partition("data: ")[2])
-    return described
+    (result,) = json.loads(text.partition("data: ")[2])
+    return result
 
 
 def test_a_sum_is_typed_hovered_and_broken(visit):
@@ -31,7 +31,7 @@ def test_a_sum_is_typed_hovered_and_broken(visit):
     assert "100083" in card.locator(".compared").inner_text()
     # Its digits can be pointed at …
     card.locator(".written").nth(2).hover()
-    assert "Wrote 0" in card.locator(".looked").inner_text()
+    assert "The model wrote 0" in card.locator(".looked").inner_text()
     assert card.locator(".token[data-share]").count() >= 2
     # … and reached by keyboard.
     card.locator(".written").first.focus()
@@ -42,16 +42,19 @@ def test_a_sum_is_typed_hovered_and_broken(visit):
     # The layers are stepped through.
     card.locator(".stages").focus()
     page.keyboard.press("Home")
-    assert card.locator(".stage").inner_text() == "the embedding"
+    assert card.locator(".stage").inner_text() == "embedding"
     assert card.locator(".written.early").count() >= 1
     page.keyboard.press("End")
     assert card.locator(".written.early").count() == 0
-    # Without its heads it errs, and wrong digits are marked.
+    # Without its heads it errs, and wrong digits are marked. The controls are folded until then.
+    assert not page.get_by_label("head 0", exact=True).is_visible()
+    page.get_by_role("button", name="Break it: switch").click()
     for head in ("head 0", "head 1"):
         page.get_by_label(head, exact=True).check()
         page.wait_for_function(f"document.querySelector('#broken').innerText.includes('{head}')")
     assert "✗ Wrong." in card.inner_text()
     assert card.locator(".written.wrong").count() >= 1
+    assert "The certificate is about all parts on." in card.inner_text()
     assert "of test problems right" in page.locator("#broken").inner_text()
     page.get_by_role("group", name="Beside it").get_by_label("learned", exact=True).check()
     page.wait_for_function("document.querySelectorAll('#shown .answer').length === 2")
@@ -99,6 +102,7 @@ def test_another_run_is_turned_to(visit):
     page.get_by_role("group", name="Run").get_by_label("unlearned", exact=True).check()
     page.wait_for_function("document.querySelector('#header').innerText.includes('unlearned')")
     assert page.locator("#shown h3").inner_text() == "unlearned"
+    page.get_by_role("button", name="Break it: switch").click()
     assert page.get_by_label("head 3.1", exact=True).count() == 1
     card = page.locator("#shown .answer")
     card.locator(".written").first.hover()
@@ -112,8 +116,95 @@ def test_a_phone_is_wide_enough(visit):
     visit.ask("999999+1")
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
     page.locator("#shown .written").first.tap()
-    assert "Wrote 0" in page.locator("#shown .looked").inner_text()
+    assert "The model wrote 0" in page.locator("#shown .looked").inner_text()
     assert visit.accessibility() == []
+
+
+def test_the_answer_is_in_view_on_a_phone(visit):
+    visit = visit(**PHONE)
+    visit.ask("999999+1")
+    box = visit.page.locator("#shown .verdict").bounding_box()
+    assert box["y"] + box["height"] <= PHONE["viewport"]["height"]
+    assert visit.page.evaluate("scrollY") == 0
+
+
+def test_the_order_is_problem_answer_looks_certificate(visit):
+    page = visit().page
+    tops = [
+        page.locator(selector).first.bounding_box()["y"]
+        for selector in ("#problem", "#shown .verdict", "#shown .sheet", "#certificate", "#lengths")
+    ]
+    assert tops == sorted(tops)
+
+
+def test_the_writing_is_played_paused_and_stepped_through(visit):
+    visit = visit()
+    page = visit.page
+    visit.ask("95846+4237")
+    card = page.locator("#shown .answer")
+    card.get_by_role("button", name="Step").click()
+    assert card.locator(".progress").inner_text() == "token 1 of 7"
+    assert card.locator(".written.pending").count() == 6
+    assert "Units: 6 + 7 = 13. Write 3, carry 1." in card.locator(".looked").inner_text()
+    assert card.locator(".lines path").count() >= 2
+    # The window of the model: the units, the next column, and symbols.
+    assert 4 <= card.locator(".token.in-view").count() <= 7
+    card.get_by_role("button", name="Step").click()
+    card.get_by_role("button", name="Back").click()
+    assert card.locator(".progress").inner_text() == "token 1 of 7"
+    card.get_by_role("button", name="Play").click()
+    page.wait_for_function("document.querySelector('.progress').innerText >= 'token 3'")
+    card.get_by_role("button", name="Pause").click()
+    step = card.locator(".progress").inner_text()
+    page.wait_for_timeout(1_500)
+    assert card.locator(".progress").inner_text() == step
+    # The next answer begins anew.
+    visit.ask("12+34")
+    assert card.locator(".written.pending").count() == 0
+    assert card.locator(".progress").inner_text() == ""
+
+
+def test_the_view_follows_the_digit_that_is_written(visit):
+    visit = visit(**PHONE, reduced_motion="reduce")
+    visit.ask(f"{'9' * 60}+{'1' * 60}")
+    card = visit.page.locator("#shown .answer")
+
+    def is_in_view(number: int) -> bool:
+        digit = card.locator(f".written[data-written='{number}']").bounding_box()
+        view = card.locator(".scroll").bounding_box()
+        return view["x"] <= digit["x"] and digit["x"] + digit["width"] <= view["x"] + view["width"]
+
+    assert is_in_view(0)
+    for _ in range(30):
+        card.get_by_role("button", name="Step").click()
+    assert is_in_view(29)
+    assert not is_in_view(0)
+
+
+def test_examples_are_clicked_and_one_breaks_the_model(visit):
+    page = visit().page
+    page.get_by_role("button", name="60 digits").click()
+    page.wait_for_function("document.querySelector('#problem textarea').value.length === 121")
+    page.get_by_role("button", name="99…9 + 1").click()
+    page.wait_for_function("document.querySelector('#problem textarea').value === '9999999999+1'")
+    page.get_by_role("button", name="break it", exact=True).click()
+    page.wait_for_function("document.querySelector('#broken').innerText.includes('head 0')")
+    assert page.get_by_label("head 0", exact=True).is_checked()
+
+
+def test_one_sign_for_the_end_and_one_number_for_each_part(visit):
+    visit = visit()
+    page = visit.page
+    page.get_by_role("group", name="Run").get_by_label("unlearned", exact=True).check()
+    page.wait_for_function("document.querySelector('#header').innerText.includes('unlearned')")
+    card = page.locator("#shown .answer")
+    card.locator(".written").first.hover()
+    assert "<end>" not in page.locator("body").inner_text()
+    card.locator(".stages").focus()
+    page.keyboard.press("ArrowLeft")
+    assert card.locator(".stage").inner_text() == "attention 3"
+    page.get_by_role("button", name="Break it: switch").click()
+    assert page.get_by_label("MLP 3", exact=True).count() == 1
 
 
 def test_dark_and_still(visit):
@@ -135,11 +226,11 @@ NO_PROBLEMS = {
 }
 
 
-def test_what_is_no_problem_is_described_in_one_line(visit):
+def test_invalid_problems_are_refused_in_one_line(visit):
     visit = visit()
-    for typed, described in NO_PROBLEMS.items():
+    for typed, result in NO_PROBLEMS.items():
         visit.type(typed)
-        alert = visit.page.locator("#shown").get_by_role("alert").filter(has_text=described)
+        alert = visit.page.locator("#shown").get_by_role("alert").filter(has_text=result)
         alert.wait_for()
         assert "\n" not in alert.inner_text()
         assert visit.page.title() == "abacist"
@@ -148,11 +239,11 @@ def test_what_is_no_problem_is_described_in_one_line(visit):
 
 
 def test_fifty_requests_at_once_are_all_answered(address):
-    described: list[dict[str, object]] = []
+    result: list[dict[str, object]] = []
 
     def ask(number: int) -> None:
         problem = "x" * 10_000 if number % 10 == 9 else f"{number}+{number}"
-        described.append(ask_json(address, "answer", problem=problem))
+        result.append(ask_json(address, "answer", problem=problem))
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(50)]
     begin = time.perf_counter()
@@ -161,11 +252,22 @@ def test_fifty_requests_at_once_are_all_answered(address):
     for thread in threads:
         thread.join()
     assert time.perf_counter() - begin < 30
-    assert len(described) == 50
-    assert sum("error" in answer for answer in described) == 5
-    assert {answer["expected"] for answer in described if "error" not in answer} == {
+    assert len(result) == 50
+    assert sum("error" in answer for answer in result) == 5
+    assert {answer["expected"] for answer in result if "error" not in answer} == {
         str(2 * number) for number in range(50) if number % 10 != 9
     }
+
+
+def test_every_documented_question_is_answered_over_http(address):
+    arguments = {
+        "answer": {"problem": "12+34"},
+        "race": {"problem": "12+34"},
+        "failures": {"first": 3, "second": 2},
+        "draw": {"digits": 5},
+    }
+    for name in ("runs", "answer", "draw", "ablation", "failures", "race", "vectors"):
+        assert "error" not in ask_json(address, name, **arguments.get(name, {})), name
 
 
 def test_nonsense_at_the_json_interface_leaves_the_page_up(address):

@@ -33,16 +33,16 @@ def test_without_gradio_one_line_says_what_to_type(play, monkeypatch):
     )
 
 
-def test_addresses_that_cannot_be_had_are_described_in_one_line(play, learned):
+def test_addresses_that_cannot_be_had_are_reported_in_one_line(play, learned):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        code, described = play(str(learned.path), "--host", "127.0.0.1", "--port", str(port))
+        code, result = play(str(learned.path), "--host", "127.0.0.1", "--port", str(port))
     assert code == 2
-    assert f"no page can be served at 127.0.0.1, port {port}: Address already in use" in described
-    code, described = play(str(learned.path), "--host", "no.such.host.invalid")
+    assert f"no page can be served at 127.0.0.1, port {port}: Address already in use" in result
+    code, result = play(str(learned.path), "--host", "no.such.host.invalid")
     assert code == 2
-    assert "no page can be served at no.such.host.invalid" in described
-    assert described.count("\n") == 1
+    assert "no page can be served at no.such.host.invalid" in result
+    assert result.count("\n") == 1
     assert play("nowhere")[0] == 2
     assert "must be a whole number from 1 to 65,535" in play("--port", "0")[1]
 
@@ -84,15 +84,15 @@ def fetched(address: str) -> str:
 
 def test_a_space_is_never_written_over_something(learned, tmp_path, play):
     (tmp_path / "kept").write_text("mine")
-    code, described = play(str(learned.path), "--share-space", str(tmp_path))
+    code, result = play(str(learned.path), "--share-space", str(tmp_path))
     assert code == 2
-    assert "is in the way. Type the name of a new folder." in described
+    assert "is in the way. Type the name of a new folder." in result
     assert (tmp_path / "kept").read_text() == "mine"
-    code, described = play(
+    code, result = play(
         str(learned.path), str(learned.path), "--share-space", str(tmp_path / "twice")
     )
     assert code == 2
-    assert "two runs are called learned" in described
+    assert "two runs are called learned" in result
     assert not (tmp_path / "twice").exists()
 
 
@@ -106,7 +106,7 @@ def test_ctrl_c_ends_the_page_quietly(monkeypatch):
     page.wait()
 
 
-def test_the_page_is_described_where_it_is_and_is_there(learned, monkeypatch, capsys):
+def test_the_page_is_reported_where_it_is_and_is_there(learned, monkeypatch, capsys):
     from abacist.app import page
 
     seen = []

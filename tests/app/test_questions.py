@@ -1,14 +1,18 @@
 """The JSON interface: plain data, and one line for every mistake."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from abacist.app import lengths
+from abacist.app import lengths, page, race
+from abacist.app.answer_card import answer_card
+from abacist.app.answers import answer
 from abacist.app.questions import Questions
 from abacist.app.race import plain_python
-from abacist.app.random_problems import longest_drawn
+from abacist.app.random_problems import examples, longest_drawn
 from abacist.app.shown_runs import ShownRun
+from abacist.errors import UserError
 from abacist.tasks.config import TASKS
 
 
@@ -20,13 +24,13 @@ def questions(gallery):
 def test_every_question_is_answered_with_json(questions):
     given = {"answer": ["12+34"], "race": ["12+34"], "failures": [3, 2], "draw": [5]}
     for name, question in questions.all().items():
-        described = question(*given.get(name, []))
-        assert "error" not in described, name
-        json.dumps(described, allow_nan=False)
+        result = question(*given.get(name, []))
+        assert "error" not in result, name
+        json.dumps(result, allow_nan=False)
 
 
-def test_mistakes_are_described_in_one_line(questions):
-    for described in (
+def test_mistakes_are_reported_in_one_line(questions):
+    for result in (
         questions.answer("12+"),
         questions.answer("1+2", run="nobody"),
         questions.answer("1+2", off=["head 77"]),
@@ -38,11 +42,11 @@ def test_mistakes_are_described_in_one_line(questions):
         questions.failures(0, 3),
         questions.failures("a", 3),
         questions.failures(3, 10**9),
-        questions.breakage(["heads"]),
+        questions.ablation(["heads"]),
         questions.race("1+" + "1" * 400),
     ):
-        assert set(described) == {"error"}
-        assert "\n" not in described["error"]
+        assert set(result) == {"error"}
+        assert "\n" not in result["error"]
 
 
 def test_drawn_problems_have_the_digits_asked_for(questions):
@@ -79,11 +83,11 @@ def test_python_calculates_what_the_tasks_do():
 
 
 def test_the_race_says_who_wins(questions):
-    described = questions.race("123456789+987654321")
-    assert described["times_as_fast"] == pytest.approx(
-        described["model_seconds"] / described["python_seconds"]
+    result = questions.race("123456789+987654321")
+    assert result["times_as_fast"] == pytest.approx(
+        result["model_seconds"] / result["python_seconds"]
     )
-    assert described["times_as_fast"] > 10
+    assert result["times_as_fast"] > 10
 
 
 def test_a_grid_is_that_of_the_scorecard_or_a_small_one(shown_run, looped, monkeypatch):
@@ -101,10 +105,10 @@ def test_a_grid_is_that_of_the_scorecard_or_a_small_one(shown_run, looped, monke
 
 
 def test_failures_of_a_cell_are_problems_of_these_lengths_answered_wrongly(looped, shown_run):
-    found = lengths.failures(looped, 3, 2)
-    assert found.failures
-    assert found.proportion.errors >= len(found.failures)
-    for failed in found.failures:
+    result = lengths.failures(looped, 3, 2)
+    assert result.failures
+    assert result.proportion.errors >= len(result.failures)
+    for failed in result.failures:
         first, second = failed.problem.split("+")
         assert (len(first), len(second)) == (3, 2)
         assert str(int(first) + int(second)) == failed.expected != failed.answer
@@ -112,16 +116,67 @@ def test_failures_of_a_cell_are_problems_of_these_lengths_answered_wrongly(loope
 
 
 def test_switching_all_heads_off_breaks_it(questions, shown_run):
-    described = questions.breakage(shown_run.heads)
-    assert described["whole"]["value"] > 0.5
-    assert described["without"]["value"] < 0.2
-    assert questions.breakage([])["without"] == described["whole"]
+    result = questions.ablation(shown_run.heads)
+    assert result["whole"]["value"] > 0.5
+    assert result["without"]["value"] < 0.2
+    assert questions.ablation([])["without"] == result["whole"]
 
 
-def test_vectors_are_described_for_every_step_kept(questions):
-    described = questions.vectors()
-    assert described["steps"] == [0, 100, 200, 300, 400, 500]
-    assert len(described["points"]) == 6
-    assert [len(step) for step in described["points"]] == [10] * 6
-    assert 0 < described["explained"] <= 1
+def test_vectors_are_reported_for_every_step_kept(questions):
+    result = questions.vectors()
+    assert result["steps"] == [0, 100, 200, 300, 400, 500]
+    assert len(result["points"]) == 6
+    assert [len(step) for step in result["points"]] == [10] * 6
+    assert 0 < result["explained"] <= 1
     assert questions.vectors("unlearned")["steps"] == [24]
+
+
+@pytest.fixture(scope="module")
+def sorting_run(tmp_path_factory, quick_settings) -> ShownRun:
+    import abacist
+
+    settings = quick_settings | {
+        "task": "sort",
+        "task.max_numbers": 52,
+        "task.max_digits": 2,
+        "format": "insertion-sort",
+        "training.num_steps": 10,
+    }
+    out = tmp_path_factory.mktemp("sorting") / "run"
+    return ShownRun("sorting", abacist.train("add", out=out, settings=settings, threads=1))
+
+
+def test_sorting_begins_with_four_numbers(sorting_run):
+    assert page._first_problem(sorting_run).count(",") == 3
+    assert [text.count(",") + 1 for text in examples(sorting_run).values()] == [4, 10, 4]
+
+
+def test_a_race_sorts_more_numbers_than_the_alphabet_has_letters(sorting_run, monkeypatch):
+    monkeypatch.setattr(race, "solve", lambda trained_model, problem: [Solved()])
+    assert race.race(sorting_run, ",".join(map(str, range(52, 0, -1)))).python_seconds > 0
+
+
+class Solved:
+    correct = True
+
+
+def test_what_would_take_too_long_is_refused_at_once_with_a_proposal(sorting_run, monkeypatch):
+    text = ",".join(map(str, range(52, 0, -1)))
+    monkeypatch.setattr(sorting_run, "seconds_per_token", 0.02)
+    with pytest.raises(
+        UserError, match=r"at most 20 s are allowed\. Type fewer numbers, for"
+    ) as caught:
+        answer(sorting_run, text)
+    count = int(str(caught.value).rpartition("example ")[2].removesuffix("."))
+    assert 10 < count < 52
+    sorting_run.check_time(sorting_run.parse(",".join(map(str, range(count)))))
+    monkeypatch.setattr(sorting_run, "seconds_per_token", 0.001)
+    sorting_run.check_time(sorting_run.parse(text))
+
+
+def test_labels_are_shown_with_their_numbers(sorting_run):
+    result = answer(sorting_run, "31,7,5,9")
+    assert result.hints == {"a": "a is 31", "b": "b is 7", "c": "c is 5", "d": "d is 9"}
+    card = answer_card(replace(result, answer="cbda", numbers=["5", "7", "9", "31"]))
+    assert "5, 7, 9, 31" in card
+    assert "a is 31" in card

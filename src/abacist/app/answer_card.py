@@ -1,7 +1,8 @@
 """An answer as HTML: what the model wrote, what is right, and the line token by token.
 
-`page.js` makes it interactive: pointing at a written token, or reaching it with the arrow keys,
-shows what the heads looked at; the slider steps through the layers.
+`page.js` makes it interactive: Play and Step show how the line is written, token by token. Pointing at
+a written token, or reaching it with the arrow keys, shows what the heads looked at, and the slider
+steps through the layers.
 """
 
 import json
@@ -9,15 +10,18 @@ import math
 from collections.abc import Sequence
 
 from abacist.app.answers import LONGEST_SHOWN, Answer, Cell, Inside, WrittenToken
+from abacist.app.explanations import place_name
+from abacist.app.paper_layout import shortened_sign
 from abacist.intervals import percent
 from abacist.reports.html_builder import Markup, element, together
 from abacist.reports.lens_views import letter
 
 _UNSURE = 0.9
 """Probability below which a token is marked as unsure."""
+_LONG = 40
+"""Number of characters from which a problem is shown in small type."""
 _NAMES = {"<start>": "start", "<end>": "end", "=": "equals"}
 """Names of tokens that belong to no column."""
-_NAMED_PLACES = ("units", "tens", "hundreds", "thousands")
 _REVEAL_SECONDS = 1.6
 """Time in seconds within which the tokens appear one after the other."""
 
@@ -34,11 +38,15 @@ def answer_card(result: Answer) -> Markup:
             )
         )
     else:
+        parts.append(element("h4", "How it wrote the answer, and what it looked at"))
+        parts.append(_player())
         parts.append(element("div", _sheet(result), _inspector(), class_="inside"))
+        parts.append(_legend(result))
         parts.append(_controls(result.inside))
+    name = result.run + (f" without {', '.join(result.off)}" if result.off else "")
     return element(
         "section",
-        element("h3", result.run + (f" without {', '.join(result.off)}" if result.off else "")),
+        element("h3", name),
         *parts,
         class_="answer",
         aria_label=f"Answer of {result.run}",
@@ -64,7 +72,11 @@ def _compared(result: Answer) -> Markup:
         if answer is None
         else _marked(answer, expected)
     )
-    rows = [("Problem", result.problem), ("Model wrote", written), ("Right", expected)]
+    rows = [("Problem", result.problem), ("Model wrote", written)]
+    if not result.correct:
+        rows.append(("Right", expected))
+    if result.numbers is not None:
+        rows.append(("that is", ", ".join(result.numbers)))
     return element(
         "table",
         element("caption", "What the model wrote, and what is right", class_="hidden"),
@@ -75,7 +87,7 @@ def _compared(result: Answer) -> Markup:
                 for name, value in rows
             ),
         ),
-        class_="compared",
+        class_="compared long" if len(result.problem) > _LONG else "compared",
     )
 
 
@@ -100,36 +112,78 @@ def _verdict(result: Answer) -> Markup:
     sure = f"It was least sure of {letter(least.text)}, {percent(least.probability)}."
     taken = f"{len(result.written):,} tokens in {_milliseconds(result.seconds)}. {sure}"
     kind, word = ("good", "✓ Right.") if result.correct else ("bad", "✗ Wrong.")
-    return element("p", element("strong", word), f" {taken}", class_=f"verdict {kind}")
+    note = ""
+    if result.off:
+        note = f" Switched off: {', '.join(result.off)}. The certificate is about all parts on."
+    return element("p", element("strong", word), f" {taken}{note}", class_=f"verdict {kind}")
+
+
+def _player() -> Markup:
+    """Buttons that write the line again, token by token."""
+    buttons = (("back", "◀ Back"), ("play", "▶ Play"), ("step", "Step ▶"))
+    return element(
+        "p",
+        *(element("button", text, type="button", class_=name) for name, text in buttons),
+        element("output", class_="progress"),
+        class_="buttons player",
+    )
+
+
+def _legend(result: Answer) -> Markup:
+    """The signs of the line, each with its meaning."""
+    marks = [("bar below a digit", "how sure the model was"), ("frame with ✗", "wrong")]
+    return element(
+        "details",
+        element("summary", "Signs"),
+        element(
+            "dl",
+            *(
+                part
+                for sign, meaning in [*result.legend, *marks]
+                for part in (element("dt", sign), element("dd", meaning))
+            ),
+        ),
+        class_="legend",
+    )
 
 
 def _sheet(result: Answer) -> Markup:
-    """The line as a sheet with aligned columns if the format has rows, or as one line."""
-    places = _columns(result.cells)
-    width = 0 if places is None else max(column for _, column in places)
+    """The line as on paper if the format has such a layout, or else from left to right."""
+    positions = [cell.position for cell in result.cells]
+    on_paper = all(position is not None for position in positions)
+    width = max((p.column + p.width - 1 for p in positions if p is not None), default=0)
     each = _REVEAL_SECONDS / max(12, len(result.written))
     cells = []
-    for number, cell in enumerate(result.cells):
-        style = [] if places is None else ["grid-row:{};grid-column:{}".format(*places[number])]
+    for cell in result.cells:
+        style, kinds = [], ["token"]
+        if on_paper and cell.position is not None:
+            place = cell.position
+            style.append(f"grid-row:{place.row};grid-column:{place.column}/span {place.width}")
+            kinds += [place.kind] if place.kind != "digit" else []
+        hint = result.hints.get(cell.text)
+        if cell.key is not None:
+            order = f"token {cell.key + 1} in the order of the model"
+            hint = order if hint is None else f"{hint}; {order}"
         if cell.written is None:
             cells.append(
                 element(
                     "span",
-                    letter(cell.text) if cell.text != " " else "␣",
-                    class_="token",
+                    _text(cell.text),
+                    class_=" ".join(kinds),
                     style=";".join(style) or None,
+                    title=hint,
                     data_key=cell.key,
                 )
             )
         else:
             token = result.written[cell.written]
             style.append(f"--sure:{token.probability:.3f};--wait:{cell.written * each:.2f}s")
-            cells.append(_written(cell, token, ";".join(style)))
+            cells.append(_written(cell, token, kinds, ";".join(style), hint))
     lines = element(
         "div",
         *cells,
-        class_="line" if places is None else "sheet",
-        style=None if places is None else f"--columns:{width}",
+        class_="sheet" if on_paper else "line",
+        style=f"--columns:{width}" if on_paper else None,
     )
     return element(
         "div",
@@ -140,49 +194,35 @@ def _sheet(result: Answer) -> Markup:
     )
 
 
-def _written(cell: Cell, token: WrittenToken, style: str) -> Markup:
+def _text(token: str) -> str:
+    """A token as it is shown: a single letter, and products without their brackets."""
+    return "␣" if token == " " else shortened_sign(letter(token))
+
+
+def _written(
+    cell: Cell, token: WrittenToken, kinds: list[str], style: str, hint: str | None
+) -> Markup:
     """A token that can be pointed at and reached by keyboard, with its probability."""
-    kinds = ["token", "written"]
+    kinds = [*kinds, "written"]
     kinds += ["wrong"] if token.text != token.right else []
     kinds += ["unsure"] if token.probability < _UNSURE else []
-    words = [letter(token.text) if token.text != " " else "space", _place(cell.place)]
+    words = [letter(token.text) if token.text != " " else "space", _name_of_place(cell.place)]
     words.append(f"{percent(token.probability)} sure")
     if token.text != token.right:
         right = "nothing more" if token.right is None else letter(token.right)
         words.append(f"wrong, right is {right}")
     return element(
         "button",
-        element("span", letter(token.text) if token.text != " " else "␣", class_="text"),
+        element("span", _text(token.text), class_="text"),
         type="button",
         class_=" ".join(kinds),
         style=style,
         tabindex=0 if cell.written == 0 else -1,
         aria_label=", ".join(part for part in words if part),
+        title=hint,
         data_key=cell.key,
         data_written=cell.written,
     )
-
-
-def _columns(cells: Sequence[Cell]) -> list[tuple[int, int]] | None:
-    """Row and column of every token, starting at 1; None if the format has no rows.
-
-    The highest place is on the left. Operators and other tokens without a place begin their row.
-    """
-    if all(cell.row is None for cell in cells):
-        return None
-    highest = max(cell.place or 0 for cell in cells)
-    positions: list[tuple[int, int]] = []
-    for number, cell in enumerate(cells):
-        row = cell.row
-        if row is None:
-            row = next((later.row for later in cells[number:] if later.row is not None), None)
-        if row is None:
-            return None
-        column = 2 if cell.place is None else highest - cell.place + 3
-        if cell.place is None and number == 0:
-            column = 1
-        positions.append((row, column))
-    return positions if len(set(positions)) == len(positions) else None
 
 
 def _controls(inside: Inside) -> Markup:
@@ -202,8 +242,8 @@ def _controls(inside: Inside) -> Markup:
         ),
         element(
             "label",
-            "If it stopped after ",
-            element("output", _stage(inside.stages[-1]), class_="stage"),
+            "What it would write after ",
+            element("output", inside.stages[-1], class_="stage"),
             element(
                 "input",
                 type="range",
@@ -212,7 +252,7 @@ def _controls(inside: Inside) -> Markup:
                 value=last,
                 class_="stages",
                 aria_label="Step through the layers",
-                aria_valuetext=_stage(inside.stages[-1]),
+                aria_valuetext=inside.stages[-1],
             ),
         ),
         class_="controls",
@@ -224,8 +264,8 @@ def _inspector() -> Markup:
         "div",
         element(
             "p",
-            "Point at a written token, or reach it with Tab and the arrow keys, to see what the "
-            "heads looked at before it was written.",
+            "Press Play to see the answer being written. Or point at a written digit, or reach it with "
+            "Tab and the arrow keys, to see what the model looked at.",
         ),
         class_="looked",
         aria_live="polite",
@@ -237,15 +277,22 @@ def _for_script(result: Answer, inside: Inside) -> str:
         {
             "heads": inside.heads,
             "attention": inside.attention,
-            "stages": [_stage(name) for name in inside.stages],
-            "likeliest": [[letter(token) for token in row] for row in inside.likeliest],
+            "stages": inside.stages,
+            "likeliest": [[_text(token) for token in row] for row in inside.likeliest],
             "probability": inside.probability,
             "keys": [
-                [letter(cell.text), _NAMES.get(cell.text, _place(cell.place))]
+                [letter(cell.text), _NAMES.get(cell.text, _name_of_place(cell.place))]
                 for cell in result.cells
                 if cell.key is not None
             ],
             "written": [_probabilities_of(token) for token in result.written],
+            "wrong": [
+                None if token.text == token.right else letter(token.right or "<end>")
+                for token in result.written
+            ],
+            "explanations": [token.explanation for token in result.written],
+            "fields": inside.receptive_fields,
+            "neighbourhoods": inside.neighbourhoods,
         },
         separators=(",", ":"),
         ensure_ascii=False,
@@ -255,21 +302,11 @@ def _for_script(result: Answer, inside: Inside) -> str:
 def _probabilities_of(token: WrittenToken) -> list[str]:
     """The written token and the runner-up, each with its probability."""
     tokens = {token.text: token.probability, token.rival: token.rival_probability}
-    return [part for text, share in tokens.items() for part in (letter(text), percent(share))]
+    return [part for text, share in tokens.items() for part in (_text(text), percent(share))]
 
 
-def _stage(name: str) -> str:
-    """The name of a stage for people: `MLP 1` is the MLP of layer 2."""
-    if name == "embedding":
-        return "the embedding"
-    part, _, number = name.partition(" ")
-    return f"{part} of layer {int(number) + 1}" if number else part
-
-
-def _place(place: int | None) -> str:
-    if place is None:
-        return ""
-    return _NAMED_PLACES[place - 1] if place <= len(_NAMED_PLACES) else f"place {place}"
+def _name_of_place(place: int | None) -> str:
+    return "" if place is None else place_name(place)
 
 
 def _milliseconds(seconds: float) -> str:

@@ -15,7 +15,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from abacist.app import shown_runs
+from abacist.app.explanations import explanations
+from abacist.app.paper_layout import Position, legend, paper_layout
 from abacist.app.shown_runs import ShownRun
+from abacist.certificates.receptive_fields import receptive_field, visibility_in
 from abacist.errors import ProblemError
 from abacist.formats.annotated import Field
 from abacist.inspection.finding import Finding
@@ -27,12 +31,13 @@ from abacist.inspection.generation import (
     trace_generation,
 )
 from abacist.inspection.logit_lens import stages
+from abacist.tasks.config import LABELS, SortingConfig
 from abacist.tasks.problems import Problems
 
 LONGEST_SHOWN = 200
 """Number of tokens of the longest line that is shown token by token."""
-_SECONDS = 10.0
-"""Time limit for one answer."""
+_TIMED_TOKENS = 20
+"""Number of tokens of an answer from which the speed of a model is measured."""
 _MOST_KEYS = 8
 """Maximum number of tokens reported per head and generated token: those with the most attention."""
 _MOST_WEIGHTS = 40_000
@@ -55,6 +60,8 @@ class WrittenToken(Finding):
     rival: str
     """The likeliest other token."""
     rival_probability: float
+    explanation: str | None = None
+    """How the right token follows from the problem, in plain words; None for tasks without columns."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,8 @@ class Cell(Finding):
     """Index among the tokens that the model reads; None if it does not read this token."""
     written: int | None
     """Index among the generated tokens; None if the token belongs to the problem."""
+    position: Position | None = None
+    """Position on paper; None if the format has no such layout."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +87,17 @@ class Inside(Finding):
 
     heads: list[str]
     attention: list[list[Weights]]
-    """Tokens by generated token and head: those with the most attention."""
+    """The tokens with the most attention, indexed [generated token][head]."""
     stages: list[str]
     """Names of the stages: `embedding`, then attention and MLP at each depth."""
     likeliest: list[list[str]]
-    """Predictions by stage and generated token: that of a model that stops there."""
+    """The prediction of a model that stops there, indexed [stage][generated token]."""
     probability: list[list[float]]
-    """Probabilities by stage and generated token: that of the token that was generated."""
+    """Probability of the token that was generated, indexed [stage][generated token]."""
+    receptive_fields: list[list[int]]
+    """For each generated token the tokens that could influence it; empty if that is the whole line."""
+    neighbourhoods: list[int | None]
+    """For each generated token the number of its neighbourhood; empty without a certificate."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +117,12 @@ class Answer(Finding):
     """The whole line; empty if it is too long."""
     inside: Inside | None
     """None if the line is too long."""
+    legend: list[tuple[str, str]]
+    """Signs of the format, each with its meaning."""
+    numbers: list[str] | None
+    """For sorting: the numbers in the order of the answer; None for other tasks and invalid answers."""
+    hints: dict[str, str]
+    """For sorting: the number of each label, such as `a is 82`."""
     seconds: float
     """Time in seconds that the model took."""
 
@@ -125,14 +144,22 @@ def answer(shown_run: ShownRun, text: str, off: Sequence[str] = (), way: str = "
             f"parts can be switched off in lines of at most {LONGEST_SHOWN} tokens, and this one can have "
             f"{length:,}. Type fewer digits, or switch all parts on."
         )
+    shown_run.check_time(problem)
     start = time.perf_counter()
-    generated = generate_answer(trained_model, problem, hooks_for, _until(start + _SECONDS))
+    generated = generate_answer(
+        trained_model, problem, hooks_for, _until(start + shown_runs.MAX_SECONDS)
+    )
     seconds = time.perf_counter() - start
+    if len(generated.ids) >= _TIMED_TOKENS and hooks_for is None:
+        fastest = shown_run.seconds_per_token or float("inf")
+        shown_run.seconds_per_token = min(fastest, seconds / len(generated.ids))
     trace = None
     if length <= LONGEST_SHOWN:
         trace = trace_generation(trained_model, generated, hooks_for, _is_shown)
     logits = generated_logits(trained_model, generated) if trace is None else trace.logits
     expected = trained_model.task.answer(problem).texts()[0]
+    inside = None if trace is None else _inside(shown_run, generated, trace)
+    labelled = _labelled_numbers(shown_run, problem)
     return Answer(
         run=shown_run.name,
         problem=trained_model.task.expressions(problem)[0],
@@ -142,16 +169,34 @@ def answer(shown_run: ShownRun, text: str, off: Sequence[str] = (), way: str = "
         off=list(off),
         written=_written_tokens(shown_run, problem, generated, logits),
         cells=[] if trace is None else _cells(shown_run, generated),
-        inside=None if trace is None else _inside(shown_run, generated, trace),
+        legend=legend(trained_model.format, expected),
+        numbers=_in_order(labelled, generated.answer),
+        hints={label: f"{label} is {number}" for label, number in labelled.items()},
+        inside=inside,
         seconds=seconds,
     )
+
+
+def _labelled_numbers(shown_run: ShownRun, problem: Problems) -> dict[str, str]:
+    """Return the numbers to sort by label; empty for other tasks."""
+    if not isinstance(shown_run.trained_model.task.config, SortingConfig):
+        return {}
+    numbers = [problem.operand(i).texts()[0] for i in range(problem.num_operands)]
+    return dict(zip(LABELS, numbers, strict=False))
+
+
+def _in_order(labelled: dict[str, str], answer: str | None) -> list[str] | None:
+    if not labelled or answer is None or not all(label in labelled for label in answer):
+        return None
+    return [labelled[label] for label in answer]
 
 
 def _until(end: float) -> Callable[[int], None]:
     def check(count: int) -> None:
         if time.perf_counter() > end:
             raise ProblemError(
-                f"the model has written {count:,} tokens in {_SECONDS:.0f} s and not finished. "
+                f"the model has written {count:,} tokens in {shown_runs.MAX_SECONDS:.0f} s and not "
+                "finished. "
                 "Type a shorter problem."
             )
 
@@ -179,13 +224,15 @@ def _written_tokens(
             probability,
             names[rival],
             rival_probability,
+            explanation,
         )
-        for token, label, probability, rival, rival_probability in zip(
+        for token, label, probability, rival, rival_probability, explanation in zip(
             generated.ids.tolist(),
             right[: len(generated.ids)],
             own.tolist(),
             rivals.indices.tolist(),
             rivals.values.tolist(),
+            explanations(shown_run.trained_model, problem, len(generated.ids)),
             strict=True,
         )
     ]
@@ -216,13 +263,15 @@ def _cells(shown_run: ShownRun, generated: GeneratedAnswer) -> list[Cell]:
     rows: list[int] = [-1] * line.ids.shape[1] if line.row is None else line.row[0].tolist()
     texts = [names[token] for token in generated.ids.tolist()]
     num_keys = generated.lines.tokens.ids.shape[1]
+    positions = paper_layout(shown_run.trained_model.format, line) if in_line else None
     cells = [
         Cell(
             texts[number[index]] if index in number else names[token],
-            place if place >= 1 else None,
+            _place(place) if positions is None else positions[index].place,
             row if row >= 1 else None,
             index if index < num_keys else None,
             number.get(index),
+            None if positions is None else positions[index],
         )
         for index, (token, place, row) in enumerate(
             zip(line.ids[0].tolist(), line.place[0].tolist(), rows, strict=True)
@@ -231,6 +280,10 @@ def _cells(shown_run: ShownRun, generated: GeneratedAnswer) -> list[Cell]:
     if not in_line:
         cells += [Cell(text, None, None, None, count) for count, text in enumerate(texts)]
     return cells
+
+
+def _place(coordinate: int) -> int | None:
+    return coordinate if coordinate >= 1 else None
 
 
 @torch.no_grad()
@@ -261,4 +314,24 @@ def _inside(shown_run: ShownRun, generated: GeneratedAnswer, trace: GenerationTr
         list(stage_activations),
         likeliest,
         probability,
+        _receptive_fields(shown_run, generated),
+        _neighbourhoods(shown_run, generated),
     )
+
+
+def _receptive_fields(shown_run: ShownRun, generated: GeneratedAnswer) -> list[list[int]]:
+    """Return the tokens that could influence each generated token, if these are few."""
+    model = shown_run.trained_model.model
+    if not model.is_windowed:
+        return []
+    visibility = visibility_in(model, generated.lines.tokens)
+    return [receptive_field(visibility, query) for query in generated.predicting.tolist()]
+
+
+def _neighbourhoods(shown_run: ShownRun, generated: GeneratedAnswer) -> list[int | None]:
+    """Return the number of the neighbourhood that each token was generated from."""
+    table = shown_run.neighbourhoods
+    if table is None:
+        return []
+    numbers = table.numbers_in(shown_run.trained_model.model, generated.whole)
+    return [*numbers, *[None] * len(generated.ids)][: len(generated.ids)]

@@ -7,8 +7,11 @@ from abacist.reports.score_plots import length_grid
 from abacist.reports.tables import Table, shortened
 
 
-def grid_card(name: str, grid: LengthGrid) -> Markup:
-    """A button for every cell: the first operand downwards, the second one to the right."""
+def grid_card(name: str, grid: LengthGrid, trained_digits: int | None = None) -> Markup:
+    """A button for every cell: the first operand downwards, the second one to the right.
+
+    A frame marks the lengths up to `trained_digits`.
+    """
     size = len(grid.count)
     scored, right = sum(map(sum, grid.count)), sum(map(sum, grid.right))
     plot = length_grid({"right": grid.right, "count": grid.count})
@@ -21,7 +24,11 @@ def grid_card(name: str, grid: LengthGrid) -> Markup:
             "tr",
             element("th", row, scope="row"),
             *(
-                element("td", _button(share, hint, row, column))
+                element(
+                    "td",
+                    _button(share, hint, row, column),
+                    class_=_frame(row, column, trained_digits),
+                )
                 for share, hint, column in zip(values, hints, plot.columns, strict=True)
             ),
         )
@@ -33,19 +40,56 @@ def grid_card(name: str, grid: LengthGrid) -> Markup:
     caption = (
         f"{name}: {right:,} of {scored:,} test problems right for all pairs of lengths up to "
         f"{size} by {size} digits ({source}). Downwards: digits of the first number; to the right: "
-        "of the second. Cells with errors have a ×."
+        "of the second. Click on a cell to see failures."
     )
+    if scored and not right:
+        caption += " Every problem was answered wrongly."
     return element(
         "div",
         element(
             "table",
-            element("caption", caption),
+            element("caption", caption, _legend(trained_digits)),
             element("thead", element("tr", element("td"), *head)),
             element("tbody", *body),
             class_="lengths",
         ),
         class_="scroll",
     )
+
+
+def _legend(trained_digits: int | None) -> Markup:
+    """The meaning of the colours, of the sign × and of the frame."""
+    shares = (0.0, 0.25, 0.5, 0.75, 1.0)
+    ramp = [
+        element("span", f"{share:.0%}", style=f"--share:{viridis(share)}", class_="shade")
+        for share in shares
+    ]
+    signs = [element("span", "× at least one wrong")]
+    if trained_digits is not None:
+        text = f"framed: lengths in training, up to {trained_digits} digits"
+        signs.append(element("span", text, class_="framed"))
+    return element("span", "right: ", *ramp, *signs, class_="key")
+
+
+def _frame(row: str, column: str, trained_digits: int | None) -> str | None:
+    """The sides of a cell at which the frame around the trained lengths runs, as classes."""
+    if trained_digits is None:
+        return None
+    (row_first, row_last), (first, last) = (_range(row), _range(column))
+    if row_first > trained_digits or first > trained_digits:
+        return None
+    classes = ["trained"]
+    classes += ["top"] if row_first == 1 else []
+    classes += ["left"] if first == 1 else []
+    classes += ["bottom"] if row_last >= trained_digits else []
+    classes += ["right"] if last >= trained_digits else []
+    return " ".join(classes)
+
+
+def _range(name: str) -> tuple[int, int]:
+    """The first and the last length of a cell, from `3` or `1–3`."""
+    first, _, last = name.partition("–")
+    return int(first), int(last or first)
 
 
 def failures_card(cell: CellFailures) -> Markup:
@@ -66,7 +110,7 @@ def failures_card(cell: CellFailures) -> Markup:
 
 def _button(share: float | None, hint: str, row: str, column: str) -> Markup:
     """One cell. `row` and `column` are lengths, or ranges of lengths such as `1–3`."""
-    first, second = (name.partition("–") for name in (row, column))
+    (row_first, row_last), (first, last) = _range(row), _range(column)
     kind = None if share == 1 else "unscored" if share is None else "errors"
     return element(
         "button",
@@ -76,8 +120,8 @@ def _button(share: float | None, hint: str, row: str, column: str) -> Markup:
         style=None if share is None else f"--share:{viridis(share)}",
         aria_label=hint,
         title=hint,
-        tabindex=0 if first[0] == second[0] == "1" else -1,
+        tabindex=0 if row_first == first == 1 else -1,
         # A click asks for the longest of a range.
-        data_first=int(first[2] or first[0]),
-        data_second=int(second[2] or second[0]),
+        data_first=row_last,
+        data_second=last,
     )

@@ -1,4 +1,4 @@
-"""The grid of operand lengths, and what goes wrong in one of its cells.
+"""The grid of operand lengths, and the failures in one of its cells.
 
 >>> grid = stored_grid(shown_run) or scored_grid(shown_run)
 >>> failures(shown_run, 12, 7).proportion
@@ -21,30 +21,33 @@ from abacist.scoring.grid import GRID, by_both_lengths, draw_of_lengths
 from abacist.scoring.solving import solve
 
 _SECONDS = 8.0
-"""A grid that has been scored for so long is left as small as it is by then."""
+"""Time limit for scoring a grid, which is incomplete if it takes longer."""
 _GRID_PROBLEMS = 20
 _CELL_PROBLEMS = 100
 _MOST_FAILURES = 10
-"""Problem of a cell, written out."""
+"""Maximum number of failures that are shown for a cell."""
 _LONGEST_OPERAND = 200
-"""Size of a cell, in digits."""
+"""Maximum number of digits of an operand of a cell."""
 
 
 @dataclass(frozen=True)
 class LengthGrid(Finding):
-    """Right answers and problems asked; row i and column j are operands of i + 1 and j + 1 digits."""
+    """Numbers of right answers and of problems, by the lengths of two operands.
+
+    Row i and column j are for operands of i + 1 and j + 1 digits.
+    """
 
     right: list[list[int]]
     count: list[list[int]]
     stored: bool
-    """Whether it is that of the scorecard, and not scored for the page."""
+    """Whether the grid comes from the scorecard; if not, it was scored for the page."""
     complete: bool
-    """False where scoring was stopped before the whole grid was scored."""
+    """Whether the whole grid was scored; False if the time limit was reached."""
 
 
 @dataclass(frozen=True)
 class Failed(Finding):
-    """A problem answered wrongly."""
+    """A problem with a wrong answer."""
 
     problem: str
     answer: str | None
@@ -53,27 +56,30 @@ class Failed(Finding):
 
 @dataclass(frozen=True)
 class CellFailures(Finding):
-    """Test problems of one pair of lengths."""
+    """The score on test problems of one pair of lengths."""
 
     first: int
     second: int
     proportion: Proportion
     failures: list[Failed]
-    """Some of them."""
+    """At most `_MOST_FAILURES` of the problems with wrong answers."""
 
 
-class _Enough(KeyboardInterrupt):
-    """Ends a grid as Ctrl-C does, which keeps what has been scored."""
+class _TimeIsUp(KeyboardInterrupt):
+    """Ends the scoring of a grid as Ctrl-C does, which keeps the cells scored so far."""
 
 
 def obstacle(shown_run: ShownRun) -> str | None:
-    """Why a run has no grid; None where it has one."""
-    found = GRID.obstacle(shown_run.trained_model)
-    return found and found.partition(". ")[0].removesuffix(".") + "."
+    """Return why a run has no grid, in one sentence; None if it has one."""
+    reason = GRID.obstacle(shown_run.trained_model)
+    if reason is None:
+        return None
+    sentence = reason.partition(". ")[0].removesuffix(".")
+    return f"{sentence[:1].upper()}{sentence[1:]}."
 
 
 def stored_grid(shown_run: ShownRun) -> LengthGrid | None:
-    """The grid of the scorecard; None where none was scored."""
+    """Return the grid of the scorecard; None if none was scored."""
     section = shown_run.records.sections.get("grid")
     if section is None:
         return None
@@ -81,13 +87,13 @@ def stored_grid(shown_run: ShownRun) -> LengthGrid | None:
 
 
 def scored_grid(shown_run: ShownRun) -> LengthGrid:
-    """A grid of few problems, scored now. Raises `UserError` where a run has none."""
+    """Score a grid with few problems per cell. Raises `UserError` if the task has no grid."""
     _check(shown_run)
     end = time.perf_counter() + _SECONDS
 
-    def report(described: str, done: int, total: int) -> None:
+    def report(label: str, done: int, total: int) -> None:
         if time.perf_counter() > end:
-            raise _Enough
+            raise _TimeIsUp
 
     section = by_both_lengths(shown_run.run.trained_model(grid_problems=_GRID_PROBLEMS), report)
     details: dict[str, Any] = section.details
@@ -95,9 +101,9 @@ def scored_grid(shown_run: ShownRun) -> LengthGrid:
 
 
 def failures(shown_run: ShownRun, first: int, second: int) -> CellFailures:
-    """Score test problems of two lengths and write out some that are wrong.
+    """Score test problems of two lengths, and return some with wrong answers.
 
-    Raises `UserError` where a run has no such problems.
+    Raises `UserError` if the task has no grid, or for invalid lengths.
     """
     _check(shown_run)
     for digits in (first, second):
@@ -121,11 +127,11 @@ def failures(shown_run: ShownRun, first: int, second: int) -> CellFailures:
         first,
         second,
         verdicts.proportion,
-        [Failed(found.problem, found.answer, found.expected) for found in solutions],
+        [Failed(s.problem, s.answer, s.expected) for s in solutions],
     )
 
 
 def _check(shown_run: ShownRun) -> None:
-    found = obstacle(shown_run)
-    if found is not None:
-        raise UserError(found)
+    reason = obstacle(shown_run)
+    if reason is not None:
+        raise UserError(reason)

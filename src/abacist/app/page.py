@@ -1,36 +1,40 @@
-"""The page: controls of Gradio around what the rest of this room finds out and draws.
+"""The page: Gradio's controls around the cards that the other modules of this package draw.
 
     with served(open_gallery(["latest"])) as address: …
 
-Nothing on it comes from another address: fonts are the system's, scripts and styles its own.
+Its order is: problem, answer, what the model looked at, certificate; then lengths, race and vectors.
+Nothing on it comes from another address: fonts are the system's, scripts and styles are its own.
 """
 
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from abacist.app import answers, lengths, race, random_problems, switched_off, vectors
+from abacist.app import answers, lengths, race, random_problems, vectors
+from abacist.app.ablation_score import ablation_score
 from abacist.app.answer_card import alert, answer_card, side_by_side
+from abacist.app.certificate_card import certificate_card
 from abacist.app.controls import api, gr
 from abacist.app.grid_card import failures_card, grid_card
-from abacist.app.questions import Questions, by_chance
+from abacist.app.questions import Questions, new_generator
 from abacist.app.race_card import race_card
+from abacist.app.request_guard import AllowedHosts, RequestGuard, allowed_hosts
 from abacist.app.shown_runs import Gallery, ShownRun
 from abacist.app.vectors_card import vectors_card
 from abacist.errors import AbacistError, UserError
 from abacist.reports.html import CHARTS_STYLE
 from abacist.reports.html_builder import Markup, element, prose, together
-from abacist.reports.run_report import verdict
 
 _NOTHING = "nothing"
 _FIRST_DIGITS = 6
-_MOST_WAITING = 200
-"""Requests that may wait; more are described to come back."""
+"""Number of digits of the first problem, unless training had fewer."""
+_MAX_WAITING = 200
+"""Maximum number of waiting requests; further ones are refused."""
 _ONE_AT_A_TIME = {"concurrency_limit": 1, "concurrency_id": "model"}
 """A model answers one request after the other, whoever asks."""
 _WAYS = [("set to 0", "zero"), ("set to its mean", "mean")]
@@ -40,24 +44,36 @@ element.addEventListener("click", (event) => {
   if (cell) trigger("click", { first: Number(cell.dataset.first), second: Number(cell.dataset.second) });
 });
 """
-_HERE = Path(__file__).parent
+_EXAMPLE_CLICKED = """
+element.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (button) trigger("click", { problem: button.dataset.problem ?? null });
+});
+"""
+_FOLDER = Path(__file__).parent
 
 
 @contextlib.contextmanager
 def served(
     gallery: Gallery, host: str | None = None, port: int | None = None, open_browser: bool = False
 ) -> Iterator[str]:
-    """Serve the page and give its address; at the end it is taken down.
+    """Serve the page, yield its address, and close it at the end.
 
-    Without a port it is the first free one from 7860 on; without a host Gradio's own settings hold.
-    Raises `UserError` where it cannot be served there.
+    Args:
+        host: address to listen on; None for Gradio's setting, which is 127.0.0.1 by default.
+        port: None for the first free port from 7860 on.
+
+    Raises `UserError` if the page cannot be served there.
     """
     _check_address(host, port)
     # One core is left to the server.
     torch.set_num_threads(max(1, torch.get_num_threads() - 1))
     page = build(gallery)
     _, address, _ = page.launch(
-        server_name=host, server_port=port, inbrowser=open_browser, **_how()
+        server_name=host,
+        server_port=port,
+        inbrowser=open_browser,
+        **_launch_settings(allowed_hosts(host)),
     )
     try:
         yield address.rstrip("/")
@@ -66,15 +82,15 @@ def served(
 
 
 def wait() -> None:
-    """Until Ctrl-C is pressed."""
+    """Wait until Ctrl-C is pressed."""
     with contextlib.suppress(KeyboardInterrupt):
         threading.Event().wait()
 
 
 def build(gallery: Gallery) -> gr.Blocks:
-    """The page with all its controls, not yet served."""
-    skin, first = _Skin(gallery), gallery.find(None)
-    begun = _example(first)
+    """Return the page with all its controls, not yet served."""
+    handlers, first = _Handlers(gallery), gallery.find(None)
+    first_problem = _first_problem(first)
     page = gr.Blocks(title="abacist", analytics_enabled=False)
     with page:
         header = _html(_header(first), "header")
@@ -85,22 +101,33 @@ def build(gallery: Gallery) -> gr.Blocks:
             elem_id="run",
             visible=len(gallery.names) > 1,
         )
-        with gr.Row(equal_height=True):
-            problem = gr.Textbox(begun, label="Problem", max_lines=4, scale=4, elem_id="problem")
-            calculate = gr.Button("Calculate", variant="primary", scale=1, elem_id="calculate")
-        digits = gr.Slider(**_digits(first), step=1, elem_id="digits", buttons=[])
-        with gr.Row():
-            off = gr.CheckboxGroup(first.parts, label="Switched off", scale=3, elem_id="off")
-            way = gr.Radio(_WAYS, value="zero", label="What is off is", elem_id="way")
-            beside = gr.Radio(
-                [_NOTHING, *gallery.names],
-                value=_NOTHING,
-                label="Beside it, with all parts on",
-                elem_id="beside",
+        with gr.Row(equal_height=True, elem_id="ask"):
+            problem = gr.Textbox(
+                first_problem,
+                label="Problem",
+                max_lines=4,
+                scale=4,
+                elem_id="problem",
+                min_width=200,
             )
-        shown = _html(skin.answered(first.name, begun, [], "zero", _NOTHING), "shown")
-        # Behind the answer, so that nothing above it moves when parts are switched.
-        broken = _html("", "broken")
+            calculate = gr.Button(
+                "Calculate", variant="primary", scale=1, elem_id="calculate", min_width=110
+            )
+        examples = _html(_examples(first), "examples", js_on_load=_EXAMPLE_CLICKED)
+        shown = _html(handlers.answer(first.name, first_problem, [], "zero", _NOTHING), "shown")
+        digits = gr.Slider(**_digits(first), step=1, elem_id="digits", buttons=[])
+        with gr.Accordion("Break it: switch parts of the model off", open=False) as parts:
+            with gr.Row():
+                off = gr.CheckboxGroup(first.parts, label="Switched off", scale=3, elem_id="off")
+                way = gr.Radio(_WAYS, value="zero", label="Switched-off parts are", elem_id="way")
+                beside = gr.Radio(
+                    [_NOTHING, *gallery.names],
+                    value=_NOTHING,
+                    label="Beside it, with all parts on",
+                    elem_id="beside",
+                )
+            broken = _html("", "broken")
+        certificate = _html(certificate_card(first), "certificate")
         grid = _html(_grid(first), "lengths", js_on_load=_CELL_CLICKED)
         with gr.Row():
             score = gr.Button(
@@ -114,30 +141,32 @@ def build(gallery: Gallery) -> gr.Blocks:
         vectors_shown = _html(_vectors(first), "vectors")
 
         asked = [run, problem, off, way, beside]
-        for begins in (calculate.click, problem.submit, beside.input):
-            _on(begins, skin.answered, asked, shown)
-        _on(digits.input, skin.drawn, [run, digits, off, way, beside], [problem, shown])
+        for event in (calculate.click, problem.submit, beside.input):
+            _on(event, handlers.answer, asked, shown)
+        _on(digits.input, handlers.draw, [run, digits, off, way, beside], [problem, shown])
         for control in (off, way):
-            _on(control.input, skin.switched, asked, [shown, broken])
-        about_run = [header, problem, digits, off, broken, shown, grid, score, cell, raced]
-        _on(run.input, skin.turned, [run, beside], [*about_run, vectors_shown])
-        _on(score.click, skin.scored, run, [grid, score])
-        _on(grid.click, skin.failures, run, cell)
-        _on(race_on.click, skin.raced, [run, problem], raced)
+            _on(control.input, handlers.switch, asked, [shown, broken])
+        _on(examples.click, handlers.example, asked, [problem, off, parts, shown, broken])
+        about_run = [header, problem, examples, digits, off, broken, shown, certificate]
+        about_run += [grid, score, cell, raced, vectors_shown]
+        _on(run.input, handlers.change_run, [run, beside], about_run)
+        _on(score.click, handlers.score_grid, run, [grid, score])
+        _on(grid.click, handlers.show_failures, run, cell)
+        _on(race_on.click, handlers.run_race, [run, problem], raced)
         for name, question in Questions(gallery).all().items():
             api(question, api_name=name, **_ONE_AT_A_TIME)
-    page.queue(max_size=_MOST_WAITING)
+    page.queue(max_size=_MAX_WAITING)
     return page
 
 
-class _Skin:
-    """What happens when a control is used: from its values to HTML."""
+class _Handlers:
+    """The handlers of all controls: from the values of the controls to HTML."""
 
     def __init__(self, gallery: Gallery) -> None:
         self.gallery = gallery
 
-    def answered(self, run: str, problem: str, off: list[str], way: str, beside: str) -> str:
-        """The answer, and that of another run or of the whole one beside it."""
+    def answer(self, run: str, problem: str, off: list[str], way: str, beside: str) -> str:
+        """Return the answer, and beside it that of another run or of the same run with all parts."""
         cards = [
             _card(lambda: answer_card(answers.answer(self.gallery.find(run), problem, off, way)))
         ]
@@ -146,36 +175,53 @@ class _Skin:
             cards.append(other)
         return side_by_side(cards)
 
-    def drawn(
-        self, run: str, digits: int, off: list[str], way: str, beside: str
-    ) -> tuple[Any, str]:
-        """A new problem of so many digits, with its answer."""
+    def draw(self, run: str, digits: int, off: list[str], way: str, beside: str) -> tuple[Any, str]:
+        """Return a new problem with `digits` digits, and its answer."""
         try:
-            problem = random_problems.drawn(self.gallery.find(run), int(digits), by_chance())
+            problem = random_problems.drawn(self.gallery.find(run), int(digits), new_generator())
         except AbacistError as error:
             return gr.skip(), alert(str(error))
-        return problem, self.answered(run, problem, off, way, beside)
+        return problem, self.answer(run, problem, off, way, beside)
 
-    def switched(
+    def switch(
         self, run: str, problem: str, off: list[str], way: str, beside: str
     ) -> tuple[str, str]:
-        """The answer with some parts off, and what they do to test problems."""
-        found = self.answered(run, problem, off, way, beside)
+        """Return the answer with some parts off, and their effect on test problems."""
+        answer = self.answer(run, problem, off, way, beside)
         if not off:
-            return found, ""
-        return found, _card(lambda: _broken(self.gallery.find(run), off, way))
+            return answer, ""
+        return answer, _card(lambda: _effect(self.gallery.find(run), off, way))
 
-    def turned(self, run: str, beside: str) -> tuple[Any, ...]:
-        """Everything about another run, with an example of its own."""
+    def example(
+        self, run: str, problem: str, off: list[str], way: str, beside: str, event: gr.EventData
+    ) -> tuple[Any, ...]:
+        """Show the example that was clicked; the one without a problem switches a part off."""
+        example = event._data.get("problem")
+        if isinstance(example, str):
+            return (
+                example,
+                gr.skip(),
+                gr.skip(),
+                self.answer(run, example, off, way, beside),
+                gr.skip(),
+            )
+        off = self.gallery.find(run).parts[:1]
+        answer, effect = self.switch(run, problem, off, way, beside)
+        return gr.skip(), off, gr.Accordion(open=True), answer, effect
+
+    def change_run(self, run: str, beside: str) -> tuple[Any, ...]:
+        """Return everything about another run, with an example of its own."""
         shown_run = self.gallery.find(run)
-        begun = _example(shown_run)
+        problem = _first_problem(shown_run)
         return (
             _header(shown_run),
-            begun,
+            problem,
+            _examples(shown_run),
             gr.Slider(**_digits(shown_run)),
             gr.CheckboxGroup(shown_run.parts, value=[]),
             "",
-            self.answered(run, begun, [], "zero", beside),
+            self.answer(run, problem, [], "zero", beside),
+            certificate_card(shown_run),
             _grid(shown_run),
             gr.Button(visible=_can_score(shown_run)),
             "",
@@ -183,41 +229,43 @@ class _Skin:
             _vectors(shown_run),
         )
 
-    def scored(self, run: str) -> tuple[str, Any]:
-        """The grid of a run that has none in its scorecard."""
+    def score_grid(self, run: str) -> tuple[str, Any]:
+        """Score the grid of a run that has none in its scorecard."""
         shown_run = self.gallery.find(run)
-        found = _card(lambda: grid_card(shown_run.name, lengths.scored_grid(shown_run)))
-        return together([_GRID_TITLE, found]), gr.Button("Score the grid again")
+        grid = _card(lambda: _grid_card(shown_run, lengths.scored_grid(shown_run)))
+        return together([_GRID_TITLE, grid]), gr.Button("Score the grid again")
 
-    def failures(self, run: str, event: gr.EventData) -> str:
-        """What goes wrong in the cell that was clicked."""
+    def show_failures(self, run: str, event: gr.EventData) -> str:
+        """Return the failures in the cell that was clicked."""
         first, second = event._data.get("first"), event._data.get("second")
         if first is None or second is None:
             return ""
         return _card(lambda: failures_card(lengths.failures(self.gallery.find(run), first, second)))
 
-    def raced(self, run: str, problem: str) -> str:
-        """The model against plain Python."""
+    def run_race(self, run: str, problem: str) -> str:
+        """Return the race of the model against plain Python."""
         return _card(lambda: race_card(race.race(self.gallery.find(run), problem)))
 
 
-def _on(begins: Callable[..., Any], does: Callable[..., Any], inputs: Any, outputs: Any) -> None:
-    """Let an event do something; what is dragged or typed quickly is answered for its last value."""
-    begins(
-        does,
+def _on(event: Callable[..., Any], handler: Callable[..., Any], inputs: Any, outputs: Any) -> None:
+    """Handle an event. Of several events in quick succession, only the last one is answered."""
+    event(
+        handler,
         inputs,
         outputs,
         show_progress="hidden",
         trigger_mode="always_last",
+        # Without a name of its own, an event takes that of its handler from the question.
+        api_name=f"page_{handler.__name__}",
         api_visibility="private",
         **_ONE_AT_A_TIME,
     )
 
 
-def _card(make: Callable[[], Markup]) -> Markup:
-    """What is made, or in one line why it is not."""
+def _card(draw: Callable[[], Markup]) -> Markup:
+    """Return a card, or the error in one line."""
     try:
-        return make()
+        return draw()
     except AbacistError as error:
         return alert(str(error))
 
@@ -234,22 +282,34 @@ def _html(content: str, name: str, js_on_load: str | None = None) -> gr.HTML:
 
 
 def _header(shown_run: ShownRun) -> Markup:
-    """What the run is, and what it is worth."""
+    """The title, and what the run does in one sentence."""
     trained = random_problems.trained_digits(shown_run)
-    described = (
-        f"{shown_run.name}: recipe {shown_run.run.recipe.name}, "
-        f"{shown_run.trained_model.model.num_parameters:,} parameters"
-        + (f", trained on at most {trained:,} digits" if trained is not None else "")
-        + ". Every digit below is written by this model."
+    sentence = (
+        f"{shown_run.name}: a transformer with {shown_run.trained_model.model.num_parameters:,} "
+        f"parameters, trained with the recipe {shown_run.run.recipe.name}"
+        + (f" on numbers of at most {trained:,} digits" if trained is not None else "")
+        + ". Type a problem, and watch it calculate."
     )
-    return together([element("h1", "abacist"), element("p", described), verdict(shown_run.records)])
+    return together([element("h1", "abacist"), element("p", sentence)])
 
 
-def _example(shown_run: ShownRun) -> str:
-    """A problem to begin with, the same every time."""
-    return random_problems.drawn(
-        shown_run, _first_digits(shown_run), torch.Generator().manual_seed(0)
+def _examples(shown_run: ShownRun) -> Markup:
+    """Buttons with problems worth trying, and one that breaks the model."""
+    buttons = [
+        element("button", label, type="button", data_problem=problem)
+        for label, problem in random_problems.examples(shown_run).items()
+    ]
+    return element(
+        "p", "Try: ", *buttons, element("button", "break it", type="button"), class_="buttons"
     )
+
+
+def _first_problem(shown_run: ShownRun) -> str:
+    """Return a problem to begin with, the same every time."""
+    digits = None
+    if not random_problems.is_sorting(shown_run):
+        digits = _first_digits(shown_run)
+    return random_problems.drawn(shown_run, digits, torch.Generator().manual_seed(0))
 
 
 def _first_digits(shown_run: ShownRun) -> int | None:
@@ -258,23 +318,23 @@ def _first_digits(shown_run: ShownRun) -> int | None:
 
 
 def _digits(shown_run: ShownRun) -> dict[str, Any]:
-    """The slider of lengths; there is none where digits are no measure of the task."""
+    """Return the settings of the slider of lengths, which is hidden if digits do not describe the task."""
     longest = random_problems.longest_drawn(shown_run)
     return {
         "minimum": 1,
         "maximum": longest or 1,
         "value": _first_digits(shown_run) or 1,
-        "label": "Digits: draw a problem of this length",
+        "label": "Digits: draw a random problem of this length",
         "visible": longest is not None,
     }
 
 
-def _broken(shown_run: ShownRun, off: list[str], way: str) -> Markup:
-    described = switched_off.breakage(shown_run, off, way)
+def _effect(shown_run: ShownRun, off: list[str], way: str) -> Markup:
+    score = ablation_score(shown_run, off, way)
     return element(
         "p",
-        f"Without {', '.join(described.off)}: {described.without} of test problems right; with all parts "
-        f"{described.whole}.",
+        f"Without {', '.join(score.off)}: {score.without} of test problems right; with all parts "
+        f"{score.whole}.",
         role="status",
     )
 
@@ -283,18 +343,22 @@ _GRID_TITLE = element("h2", "Every pair of lengths")
 
 
 def _grid(shown_run: ShownRun) -> Markup:
-    """The stored grid, or why there is none."""
-    why = lengths.obstacle(shown_run)
-    if why is not None:
-        return together([_GRID_TITLE, element("p", why, class_="muted")])
+    """The grid of the scorecard, or why there is none."""
+    obstacle = lengths.obstacle(shown_run)
+    if obstacle is not None:
+        return together([_GRID_TITLE, element("p", obstacle, class_="muted")])
     stored = lengths.stored_grid(shown_run)
     if stored is not None:
-        return together([_GRID_TITLE, grid_card(shown_run.name, stored)])
-    described = (
-        "This run's scorecard has no grid. Score one of few problems here, or all of it with "
+        return together([_GRID_TITLE, _grid_card(shown_run, stored)])
+    text = (
+        "This run's scorecard has no grid. Score a small one here, or all of it with "
         f"`abacist score {shown_run.run.path} --suite grid`."
     )
-    return together([_GRID_TITLE, element("p", prose(described), class_="muted")])
+    return together([_GRID_TITLE, element("p", prose(text), class_="muted")])
+
+
+def _grid_card(shown_run: ShownRun, grid: lengths.LengthGrid) -> Markup:
+    return grid_card(shown_run.name, grid, random_problems.trained_digits(shown_run))
 
 
 def _can_score(shown_run: ShownRun) -> bool:
@@ -302,28 +366,36 @@ def _can_score(shown_run: ShownRun) -> bool:
 
 
 def _vectors(shown_run: ShownRun) -> Markup:
-    title = element("h2", "The digits' vectors while training")
+    title = element("h2", "The digits' vectors during training")
     return together([title, vectors_card(shown_run.name, vectors.vectors(shown_run))])
 
 
-def _how() -> dict[str, Any]:
-    """How the page is served and what it looks like, for `launch`."""
-    script = (_HERE / "page.js").read_text(encoding="utf-8")
-    styles = (path.read_text(encoding="utf-8") for path in (CHARTS_STYLE, _HERE / "page.css"))
+def _launch_settings(hosts: AllowedHosts) -> dict[str, Any]:
+    """Return the settings of `launch`: how the page is served and what it looks like."""
+    script = (_FOLDER / "page.js").read_text(encoding="utf-8")
+    styles = (path.read_text(encoding="utf-8") for path in (CHARTS_STYLE, _FOLDER / "page.css"))
+
+    @contextlib.asynccontextmanager
+    async def guarded(app: Any) -> AsyncIterator[None]:
+        # Middleware that is passed to Gradio would be inside Gradio's own, which answers first.
+        app.middleware_stack = RequestGuard(app.middleware_stack, hosts)
+        yield
+
     return {
         "theme": _theme(),
-        # Not as Gradio's `css`, which would put the palettes of dark and print out of force.
+        # Not as Gradio's `css`, which would disable the palettes for dark mode and print.
         "head": f"<style>{''.join(styles)}</style><script>{script}</script>",
         "footer_links": [],
         "quiet": True,
         "enable_monitoring": False,
         "prevent_thread_lock": True,
         "ssr_mode": False,
+        "app_kwargs": {"lifespan": guarded},
     }
 
 
 def _theme() -> gr.themes.Base:
-    """Gradio's plainest, with fonts that are there and colours of level AA, for which its own are too pale."""
+    """Gradio's plainest theme, with the system's fonts and colours of contrast level AA."""
     return gr.themes.Base(
         primary_hue="blue",
         neutral_hue="slate",
@@ -342,15 +414,15 @@ def _theme() -> gr.themes.Base:
 
 
 def _check_address(host: str | None, port: int | None) -> None:
-    """Refuse an address that is not this machine's, or a port that is taken."""
+    """Raise `UserError` for an address that is not this machine's, or a port that is taken."""
     if host is None:
         return
     try:
         with socket.create_server((host, port or 0)):
             pass
     except OSError as error:
-        where = host if port is None else f"{host}, port {port}"
+        address = host if port is None else f"{host}, port {port}"
         raise UserError(
-            f"no page can be served at {where}: {error.strerror or error}. "
+            f"no page can be served at {address}: {error.strerror or error}. "
             "Try --host 127.0.0.1 and another --port."
         ) from error

@@ -1,4 +1,4 @@
-"""What can be asked of the page, and of its JSON interface: questions by name, answered with plain data.
+"""The questions that the page and its JSON interface answer, by name, with plain data.
 
 >>> Questions(gallery).answer("12+34")["answer"]
 '46'
@@ -11,35 +11,35 @@ from typing import Any
 
 import torch
 
-from abacist.app import answers, lengths, race, random_problems, switched_off, vectors
+from abacist.app import ablation_score, answers, lengths, race, random_problems, vectors
 from abacist.app.shown_runs import Gallery
 from abacist.errors import AbacistError
 
-Described = dict[str, Any]
-"""What `to_json` gives, or `{"error": one line}`."""
+Record = dict[str, Any]
+"""The JSON of a result, or `{"error": message}`."""
 
 
 class Questions:
-    """Every method is a question; `run` is the name of a run on show, the first one where it is None."""
+    """Every public method is a question. `run` is the name of a shown run; None is the first one."""
 
     def __init__(self, gallery: Gallery) -> None:
         self.gallery = gallery
 
-    def all(self) -> dict[str, Callable[..., Described]]:
-        """Every question by its name."""
+    def all(self) -> dict[str, Callable[..., Record]]:
+        """Return every question by its name."""
         return {
             "runs": self.runs,
             "answer": self.answer,
             "draw": self.draw,
-            "breakage": self.breakage,
+            "ablation": self.ablation,
             "lengths": self.lengths,
             "failures": self.failures,
             "race": self.race,
             "vectors": self.vectors,
         }
 
-    def runs(self) -> Described:
-        """The runs on show: what they do, and which parts they have."""
+    def runs(self) -> Record:
+        """Return the shown runs: their tasks, sizes and parts."""
         return {
             name: {
                 "recipe": shown_run.run.recipe.name,
@@ -54,56 +54,58 @@ class Questions:
 
     def answer(
         self, problem: str, run: str | None = None, off: list[str] | None = None, way: str = "zero"
-    ) -> Described:
-        """One problem, with some parts set to 0 (`zero`) or to their `mean`."""
-        return _described(
+    ) -> Record:
+        """Answer one problem, with the parts in `off` set to 0 (`zero`) or to their `mean`."""
+        return _record(
             lambda: answers.answer(self.gallery.find(run), problem, off or [], way).to_json()
         )
 
-    def draw(self, digits: int | None = None, run: str | None = None) -> Described:
-        """A problem by chance, of so many digits."""
-        return _described(
-            lambda: {"problem": random_problems.drawn(self.gallery.find(run), digits, by_chance())}
+    def draw(self, digits: int | None = None, run: str | None = None) -> Record:
+        """Return a random problem whose operands have `digits` digits."""
+        return _record(
+            lambda: {
+                "problem": random_problems.drawn(self.gallery.find(run), digits, new_generator())
+            }
         )
 
-    def breakage(
+    def ablation(
         self, off: list[str] | None = None, run: str | None = None, way: str = "zero"
-    ) -> Described:
-        """Exact match with some parts switched off."""
-        return _described(
-            lambda: switched_off.breakage(self.gallery.find(run), off or [], way).to_json()
+    ) -> Record:
+        """Return the exact match with some parts switched off."""
+        return _record(
+            lambda: ablation_score.ablation_score(self.gallery.find(run), off or [], way).to_json()
         )
 
-    def lengths(self, run: str | None = None) -> Described:
-        """The grid of operand lengths: the scorecard's, or a smaller one scored now."""
+    def lengths(self, run: str | None = None) -> Record:
+        """Return the grid of operand lengths: the scorecard's, or a smaller one that is scored now."""
 
-        def found() -> Described:
+        def grid() -> Record:
             shown_run = self.gallery.find(run)
             return (lengths.stored_grid(shown_run) or lengths.scored_grid(shown_run)).to_json()
 
-        return _described(found)
+        return _record(grid)
 
-    def failures(self, first: int, second: int, run: str | None = None) -> Described:
-        """Test problems of two lengths, with some that are answered wrongly."""
-        return _described(lambda: lengths.failures(self.gallery.find(run), first, second).to_json())
+    def failures(self, first: int, second: int, run: str | None = None) -> Record:
+        """Score test problems of two lengths, and return some with wrong answers."""
+        return _record(lambda: lengths.failures(self.gallery.find(run), first, second).to_json())
 
-    def race(self, problem: str, run: str | None = None) -> Described:
-        """The model against plain Python."""
-        return _described(lambda: race.race(self.gallery.find(run), problem).to_json())
+    def race(self, problem: str, run: str | None = None) -> Record:
+        """Time the model and plain Python on one problem."""
+        return _record(lambda: race.race(self.gallery.find(run), problem).to_json())
 
-    def vectors(self, run: str | None = None) -> Described:
-        """The vectors of the digits while training went on."""
-        return _described(lambda: vectors.vectors(self.gallery.find(run)).to_json())
+    def vectors(self, run: str | None = None) -> Record:
+        """Return the vectors of the digits during training."""
+        return _record(lambda: vectors.vectors(self.gallery.find(run)).to_json())
 
 
-def by_chance() -> torch.Generator:
-    """A generator that nobody can foresee."""
+def new_generator() -> torch.Generator:
+    """Return a generator with an unpredictable seed."""
     generator = torch.Generator()
     generator.seed()
     return generator
 
 
-def _described(question: Callable[[], Described]) -> Described:
+def _record(question: Callable[[], Record]) -> Record:
     try:
         return question()
     except AbacistError as error:

@@ -1,6 +1,6 @@
-"""A race against plain Python: the same problem, read, calculated and written down by both.
+"""A race against plain Python: both read the problem, calculate, and write the answer.
 
-Python wins by a factor of some ten thousand, and the page says so.
+Python is faster by a factor of about ten thousand, and the page says so.
 
 >>> race(shown_run, "12+34").times_as_fast
 61000.0
@@ -16,52 +16,56 @@ from abacist.app.shown_runs import ShownRun
 from abacist.errors import ProblemError
 from abacist.inspection.finding import Finding
 from abacist.scoring.solving import solve
-from abacist.tasks.config import ArithmeticConfig, ModularAdditionConfig, TaskConfig
+from abacist.tasks.config import LABELS, ArithmeticConfig, ModularAdditionConfig, TaskConfig
 from abacist.tasks.problems import OPERATIONS, Problems
 
 _LONGEST_OPERAND = 300
-"""The model writes its answer several times."""
-_MODEL_ROUNDS = 3
+"""Maximum number of digits of an operand, since the model answers several times."""
+_MODEL_REPEATS = 3
+"""Number of times that the model answers, if there is time."""
 _SECONDS = 5.0
-"""Rounds of the model end after so long."""
-_PYTHON_ROUNDS = 5
+"""Time after which the model does not answer again."""
+_PYTHON_REPEATS = 5
 _PYTHON_CALLS = 100
-"""A call is too short to be timed alone."""
+"""Number of calls per measurement, because one call is too short to be timed."""
 
 
 @dataclass(frozen=True)
 class Race(Finding):
-    """Median seconds for one problem."""
+    """The times of both for one problem."""
 
     problem: str
     model_seconds: float
+    """Median time of the model."""
     python_seconds: float
+    """Median time of Python."""
     model_correct: bool
     digits: int
     """Number of digits of the longest operand."""
 
     @property
     def times_as_fast(self) -> float:
-        """How many times as fast Python is; below 1 where the model wins."""
+        """The model's time divided by Python's; below 1 if the model wins."""
         return self.model_seconds / max(self.python_seconds, 1e-9)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields by name, and `times_as_fast`."""
+        """Return the fields by name, and `times_as_fast`."""
         return super().to_json() | {"times_as_fast": self.times_as_fast}
 
 
 def race(shown_run: ShownRun, text: str) -> Race:
-    """Time both. Raises `ProblemError` for what is no problem, or too long."""
+    """Time both. Raises `UserError` for invalid problems, and for those that are too long."""
     trained_model, problem = shown_run.trained_model, shown_run.parse(text)
     digits = int(problem.lengths_BN.max())
     if digits > _LONGEST_OPERAND:
         raise ProblemError(
-            f"a race is run over at most {_LONGEST_OPERAND} digits, got {digits:,}. "
+            f"a race accepts operands of at most {_LONGEST_OPERAND} digits, got {digits:,}. "
             "Type a shorter problem."
         )
+    shown_run.check_time(problem)
     seconds: list[float] = []
     correct = False
-    while len(seconds) < _MODEL_ROUNDS and sum(seconds) < _SECONDS:
+    while len(seconds) < _MODEL_REPEATS and sum(seconds) < _SECONDS:
         start = time.perf_counter()
         solution = solve(trained_model, problem)[0]
         seconds.append(time.perf_counter() - start)
@@ -78,7 +82,7 @@ def race(shown_run: ShownRun, text: str) -> Race:
 
 
 def plain_python(config: TaskConfig, problem: Problems) -> Callable[[], str]:
-    """What a Python programmer would write: from the digits of the operands to those of the answer."""
+    """Return a function that calculates the answer's digits from the operands' digits, in plain Python."""
     count = int(problem.counts_B[0])
     operands = [problem.operand(i).texts()[0] for i in range(count)]
     operation = OPERATIONS[int(problem.operation_B[0])]
@@ -86,7 +90,7 @@ def plain_python(config: TaskConfig, problem: Problems) -> Callable[[], str]:
         modulus = config.modulus
         return lambda: str(sum(map(int, operands)) % modulus)
     if not isinstance(config, ArithmeticConfig):
-        labels = "abcdefghijklmnopqrstuvwxyz"[:count]
+        labels = LABELS[:count]
         return lambda: "".join(
             label for _, label in sorted(zip(map(int, operands), labels, strict=True))
         )
@@ -104,7 +108,7 @@ def plain_python(config: TaskConfig, problem: Problems) -> Callable[[], str]:
 
 def _seconds_a_call(calculate: Callable[[], str]) -> float:
     seconds = []
-    for _ in range(_PYTHON_ROUNDS):
+    for _ in range(_PYTHON_REPEATS):
         start = time.perf_counter()
         for _ in range(_PYTHON_CALLS):
             calculate()

@@ -29,10 +29,13 @@ def race_card(race: Race) -> Markup:
             *_bar("The model", race.model_seconds, longest),
             *_bar("Plain Python", race.python_seconds, longest),
             class_="race",
+            style=f"--decades:{math.log10(longest / _SHORTEST_SECONDS):.3f}",
         ),
         element(
             "p",
-            "Median time from the digits of the problem to those of the answer; bars are logarithmic.",
+            "Bars show time, so the shorter one wins. The scale is logarithmic: from one mark to the next, "
+            "the time is ten times as long. Times are medians from the digits of the problem to those of "
+            "the answer.",
             class_="muted",
         ),
         role="status",
@@ -43,8 +46,8 @@ def _bar(name: str, seconds: float, longest: float) -> list[Markup]:
     low, high = math.log(_SHORTEST_SECONDS), math.log(longest)
     share = min(1.0, max(0.02, (math.log(max(seconds, _SHORTEST_SECONDS)) - low) / (high - low)))
     return [
-        element("dt", name),
-        element("dd", element("span", style=f"--long:{share:.3f}", class_="bar"), _time(seconds)),
+        element("dt", f"{name}: {_time(seconds)}"),
+        element("dd", element("span", style=f"--long:{share:.3f}", class_="bar")),
     ]
 
 

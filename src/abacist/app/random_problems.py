@@ -9,6 +9,10 @@ from abacist.tasks.problems import OPERATIONS, Problems, Shapes
 
 _LONGEST_DRAWN = 100
 """Largest number of digits on the slider; longer problems can be typed."""
+_FEW_NUMBERS, _MANY_NUMBERS = 4, 10
+"""Number of numbers to sort at first, and in the longer example."""
+_LONG_EXAMPLE = 60
+"""Number of digits of the long example."""
 _DIVISIONS = [OPERATIONS.index("//"), OPERATIONS.index("%")]
 
 
@@ -48,8 +52,53 @@ def trained_digits(shown_run: ShownRun) -> int | None:
     return config.max_digits if isinstance(config, SortingConfig) else None
 
 
+def examples(shown_run: ShownRun) -> dict[str, str]:
+    """Problems worth trying, by a short label; those that the page cannot answer are left out."""
+    task = shown_run.trained_model.task
+    generator = torch.Generator().manual_seed(1)
+    problems: dict[str, str] = {}
+    if isinstance(task.config, SortingConfig):
+        for count in (_FEW_NUMBERS, _MANY_NUMBERS):
+            problem = _numbers_to_sort(shown_run, count, None, generator)
+            problems[f"{count} numbers"] = task.expressions(problem)[0]
+        problems["equal numbers"] = "31,7,31,7"
+    elif isinstance(task.config, ArithmeticConfig):
+        problems |= _EXAMPLES.get(task.operations[0], {}) if task.config.min_operands == 2 else {}
+        longest = longest_drawn(shown_run) or 1
+        digits = min(_LONG_EXAMPLE, longest)
+        problems[f"{digits} digits"] = drawn(shown_run, digits, generator)
+    else:
+        problems["example"] = task.example
+    return {label: text for label, text in problems.items() if _is_accepted(shown_run, text)}
+
+
+_EXAMPLES = {
+    "+": {"99…9 + 1": "9999999999+1"},
+    "-": {"10…0 - 1": "10000000000-1", "below 0": "12345-67890"},
+    "*": {"99 × 99": "99*99"},
+    "//": {"one digit at a time": "987654//8"},
+    "%": {"one digit at a time": "987654%8"},
+}
+
+
+def _is_accepted(shown_run: ShownRun, text: str) -> bool:
+    try:
+        problem = shown_run.parse(text)
+        shown_run.trained_model.format.write(problem, shown_run.trained_model.task.answer(problem))
+    except AbacistError:
+        return False
+    return True
+
+
+def is_sorting(shown_run: ShownRun) -> bool:
+    """Whether the run sorts numbers."""
+    return isinstance(shown_run.trained_model.task.config, SortingConfig)
+
+
 def _draw(shown_run: ShownRun, digits: int | None, generator: torch.Generator) -> Problems:
     task = shown_run.trained_model.task
+    if isinstance(task.config, SortingConfig):
+        return _numbers_to_sort(shown_run, _FEW_NUMBERS, digits, generator)
     shapes = task.draw_shapes(1, generator)
     if digits is None:
         return task.draw(shapes, generator)
@@ -57,6 +106,21 @@ def _draw(shown_run: ShownRun, digits: int | None, generator: torch.Generator) -
     if int(shapes.operation_B[0]) in _DIVISIONS:
         lengths[:, 1] = (digits + 1) // 2
     return task.draw(Shapes(lengths, shapes.operation_B), generator)
+
+
+def _numbers_to_sort(
+    shown_run: ShownRun, count: int, digits: int | None, generator: torch.Generator
+) -> Problems:
+    task = shown_run.trained_model.task
+    config = task.config
+    assert isinstance(config, SortingConfig)
+    count = max(config.min_numbers, min(count, config.max_numbers))
+    lengths = torch.randint(
+        config.min_digits, config.max_digits + 1, (1, count), generator=generator
+    )
+    if digits is not None:
+        lengths = torch.full_like(lengths, digits)
+    return task.draw(Shapes.of(lengths, "sort"), generator)
 
 
 def _can_be_written(shown_run: ShownRun, digits: int) -> bool:

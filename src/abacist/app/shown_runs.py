@@ -8,6 +8,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 
+from abacist.certificates.neighbourhood_table import NeighbourhoodTable, neighbourhood_table
 from abacist.errors import ConfigurationError, UserError, nearest
 from abacist.inspection.ablation import (
     AblationHooks,
@@ -23,7 +24,8 @@ from abacist.reports.run_records import RunRecords
 from abacist.runs.run import Run, load
 from abacist.scoring.exact_match import line_lengths
 from abacist.scoring.samples import as_in_training
-from abacist.tasks.problems import Problems
+from abacist.tasks.config import SortingConfig
+from abacist.tasks.problems import Problems, Shapes
 
 MOST_RUNS = 8
 WAYS = ("zero", "mean")
@@ -31,6 +33,8 @@ WAYS = ("zero", "mean")
 
 LONGEST_OPERAND = 1_000
 """Maximum number of digits of an operand."""
+MAX_SECONDS = 20.0
+"""Time limit of one answer; problems that are likely to take longer are refused at once."""
 LONGEST_LINE = 4_000
 """Maximum number of tokens of a line."""
 _LONGEST_TEXT = 100_000
@@ -45,6 +49,8 @@ class ShownRun:
     def __init__(self, name: str, run: Run) -> None:
         self.name, self.run = name, run
         self.trained_model = run.trained_model()
+        self.seconds_per_token: float | None = None
+        """Shortest time per token of an answer so far; None before the first one of some length."""
 
     @property
     def example(self) -> str:
@@ -82,6 +88,14 @@ class ShownRun:
     def whole(self) -> Proportion:
         """Exact match with all components on the sample."""
         return exact_match_with(self.trained_model, self.sample, lambda lines: {})
+
+    @cached_property
+    def neighbourhoods(self) -> NeighbourhoodTable | None:
+        """All neighbourhoods of the certificate; None if the run has none, or if they cannot be shown."""
+        proof = self.records.certificate
+        if proof is None or not proof.certified:
+            return None
+        return neighbourhood_table(self.trained_model)
 
     @cached_property
     def _ablation_hooks(self) -> dict[str, AblationHooks]:
@@ -133,6 +147,32 @@ class ShownRun:
                 f"{LONGEST_LINE:,}. Type fewer digits."
             )
         return length
+
+    def check_time(self, problem: Problems) -> None:
+        """Raise `UserError` if the answer would take more than `MAX_SECONDS`, judged by earlier answers."""
+        if self.seconds_per_token is None:
+            return
+        most = MAX_SECONDS / self.seconds_per_token
+        length = int(line_lengths(self.trained_model.format, problem).max())
+        if length <= most:
+            return
+        fewer = "digits"
+        if isinstance(self.trained_model.task.config, SortingConfig):
+            count = problem.num_operands
+            while count > 2 and self._length_of_first(problem, count) > most:
+                count -= 1
+            fewer = f"numbers, for example {count}"
+        raise UserError(
+            f"this answer can have {length:,} tokens and would take about "
+            f"{length * self.seconds_per_token:.0f} s here, and at most {MAX_SECONDS:.0f} s are "
+            f"allowed. Type fewer {fewer}."
+        )
+
+    def _length_of_first(self, problem: Problems, count: int) -> int:
+        """Return the number of tokens for the first `count` operands of a problem."""
+        shapes = Shapes(problem.lengths_BN[:, :count], problem.operation_B)
+        first = Problems(problem.digits_BNW[:, :count], shapes)
+        return int(line_lengths(self.trained_model.format, first).max())
 
 
 class Gallery:

@@ -1,8 +1,8 @@
-"""A folder that is ready to be a Space of Hugging Face: the page with its runs, and this package.
+"""A folder that can be pushed as a Space of Hugging Face: the page with its runs, and this package.
 
     README.md  app.py  requirements.txt  abacist/…  runs/add-20261121-153012/…
 
-The package goes along as it is here, so that the Space shows what was seen here.
+The folder contains this version of the package, so that the Space shows the same page as this machine.
 """
 
 import importlib.metadata
@@ -50,19 +50,19 @@ if __name__ == "__main__":
 def write_space(runs: Sequence[str], folder: Path) -> Path:
     """Write the folder, whole or not at all, and return its path.
 
-    Raises `RunError` where the folder holds something already, or a run has no checkpoint.
+    Raises `RunError` if the folder is not empty, or if a run has no checkpoint.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RunError(f"{folder} is in the way. Type the name of a new folder.")
     contents = _package()
     names = []
     for text in runs:
-        found = directory.find(text)
-        name = found.path.resolve().name
+        run = directory.find(text)
+        name = run.path.resolve().name
         if name in names:
             raise RunError(f"two runs are called {name}. Rename the directory of one of them.")
         names.append(name)
-        contents |= {f"runs/{name}/{file}": data for file, data in _run(found).items()}
+        contents |= {f"runs/{name}/{file}": data for file, data in _run_files(run).items()}
     paths = [f"runs/{name}" for name in names]
     requirements = [
         requirement
@@ -83,7 +83,7 @@ def write_space(runs: Sequence[str], folder: Path) -> Path:
 
 
 def _package() -> dict[str, bytes]:
-    """The files of this package."""
+    """Return the files of this package, by path in the folder."""
     root = Path(abacist.__file__).parent
     return {
         f"abacist/{path.relative_to(root).as_posix()}": path.read_bytes()
@@ -92,25 +92,25 @@ def _package() -> dict[str, bytes]:
     }
 
 
-def _run(found: RunDirectory) -> dict[str, bytes]:
-    """What the page reads of a run: its records and weights, and nothing that describes this machine.
+def _run_files(run: RunDirectory) -> dict[str, bytes]:
+    """Return what the page reads of a run: its records and weights, and nothing that describes this machine.
 
     Symbolic links are left out, because they can lead to any file of this machine.
     """
-    checkpoints = checkpoint.all_in(found.checkpoints)
+    checkpoints = checkpoint.all_in(run.checkpoints)
     if not checkpoints:
         raise RunError(
-            f"{found.path} has no checkpoint yet. Type abacist train --resume --out {found.path}."
+            f"{run.path} has no checkpoint yet. Type abacist train --resume --out {run.path}."
         )
     newest = checkpoint.read(checkpoints[-1])
-    record = {name: value for name, value in read_run_json(found).items() if name not in _PRIVATE}
+    record = {name: value for name, value in read_run_json(run).items() if name not in _PRIVATE}
     contents = {"run.json": (json.dumps(record, indent=2) + "\n").encode()}
     for name, data in newest.without_state().items():
         contents[f"checkpoints/{newest.path.name}/{name}"] = data
     for path in (
-        *(found.metrics, found.scorecard, found.failures, found.certificate),
-        *sorted(found.embeddings.glob("step-*.safetensors")),
+        *(run.metrics, run.scorecard, run.failures, run.certificate),
+        *sorted(run.embeddings.glob("step-*.safetensors")),
     ):
         if path.is_file() and not path.is_symlink():
-            contents[path.relative_to(found.path).as_posix()] = path.read_bytes()
+            contents[path.relative_to(run.path).as_posix()] = path.read_bytes()
     return contents

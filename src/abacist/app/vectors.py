@@ -1,4 +1,4 @@
-"""The vectors of the digits while training went on, along the two directions they spread most in."""
+"""The vectors of the digits during training, along their first two principal components."""
 
 from dataclasses import dataclass
 
@@ -10,42 +10,39 @@ from abacist.inspection.finding import Finding
 from abacist.reports.run_records import num_symbols
 
 _MOST_STEPS = 60
-"""Largest number of symbols; of more, some are left out."""
+"""Maximum number of training steps; if more were recorded, some are left out."""
 
 
 @dataclass(frozen=True)
 class Vectors(Finding):
-    """Points of every symbol at every step, their mean at 0."""
+    """Centred points of every symbol at every step."""
 
     labels: list[str]
-    """The digits, or all residues."""
+    """Names of the symbols: digits, or all residues."""
     steps: list[int]
-    """One, the last, where no copies were kept while training."""
+    """Training steps; only the last one if the run recorded no embeddings."""
     points: list[list[list[float]]]
-    """Components 1 and 2 of the last step, by step and symbol."""
+    """Coordinates along components 1 and 2 of the last step, indexed [step][symbol]."""
     explained: float
-    """Share of the last step's variance that they hold, 0…1."""
+    """Share of the last step's variance along these components, 0…1."""
 
 
 def vectors(shown_run: ShownRun) -> Vectors:
-    """From the copies kept while training, or the weights as they are."""
-    kept = {step: torch.from_numpy(table) for step, table in shown_run.records.embeddings.items()}
-    if not kept:
-        kept = {
-            shown_run.run.step: shown_run.trained_model.model.embedding.weight.detach()
-            .cpu()
-            .double()
-        }
-    digits = num_symbols(shown_run.run.recipe)
-    kept = {step: table[:digits] for step, table in kept.items()}
-    steps = list(kept)
+    """Return the vectors that training recorded, or else those of the checkpoint."""
+    tables = {step: torch.from_numpy(table) for step, table in shown_run.records.embeddings.items()}
+    if not tables:
+        weight = shown_run.trained_model.model.embedding.weight.detach().cpu().double()
+        tables = {shown_run.run.step: weight}
+    num_digits = num_symbols(shown_run.run.recipe)
+    tables = {step: table[:num_digits] for step, table in tables.items()}
+    steps = list(tables)
     count = min(_MOST_STEPS, len(steps))
-    chosen = [steps[round(i * (len(steps) - 1) / max(1, count - 1))] for i in range(count)]
-    chosen[-1] = steps[-1]
-    axes, explained = principal_axes(kept[steps[-1]])
+    shown_steps = [steps[round(i * (len(steps) - 1) / max(1, count - 1))] for i in range(count)]
+    shown_steps[-1] = steps[-1]
+    axes, explained = principal_axes(tables[steps[-1]])
     points = [
-        ((kept[step] - kept[step].mean(dim=0)) @ axes[:, :2]).round(decimals=4).tolist()
-        for step in chosen
+        ((tables[step] - tables[step].mean(dim=0)) @ axes[:, :2]).round(decimals=4).tolist()
+        for step in shown_steps
     ]
-    labels = [str(number) for number in range(len(kept[steps[-1]]))]
-    return Vectors(labels, chosen, points, float(explained[:2].sum()))
+    labels = [str(number) for number in range(len(tables[steps[-1]]))]
+    return Vectors(labels, shown_steps, points, float(explained[:2].sum()))
