@@ -188,7 +188,7 @@ def test_examples_are_clicked_and_one_breaks_the_model(visit):
     page.get_by_role("button", name="99…9 + 1").click()
     page.wait_for_function("document.querySelector('#problem textarea').value === '9999999999+1'")
     page.get_by_role("button", name="break it", exact=True).click()
-    page.wait_for_function("document.querySelector('#broken').innerText.includes('head 0')")
+    page.wait_for_function("document.querySelector('#broken')?.innerText.includes('head 0')")
     assert page.get_by_label("head 0", exact=True).is_checked()
 
 

@@ -130,6 +130,19 @@ def test_an_invalid_request_line_leaves_the_page_up(send, address):
     assert send()[0] == 200
 
 
+def test_results_that_are_never_fetched_are_kept_for_a_bounded_number_of_sessions(gallery):
+    from abacist.app import page
+
+    with page.build(gallery) as blocks:
+        queue = blocks._queue
+    for sessions in (queue.pending_messages_per_session, queue.pending_event_ids_session):
+        for number in range(3_000):
+            sessions[f"session {number}"] = set()
+        assert len(sessions) == page._MAX_SESSIONS
+        assert "session 2999" in sessions
+    assert page._launch_settings(allowed_hosts(None))["state_session_capacity"] <= 400
+
+
 def test_hosts_follow_the_address_that_is_served(monkeypatch):
     monkeypatch.delenv("GRADIO_SERVER_NAME", raising=False)
     monkeypatch.setenv("ABACIST_HOSTS", "sums.example, Other.example")

@@ -10,11 +10,12 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["api", "gr"]
+__all__ = ["LRUCache", "api", "gr"]
 
 # Gradio reads these variables on import.
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
 os.environ["GRADIO_ANALYTICS_CACHE_FREQUENCY"] = "1000000000"
+os.environ["GRADIO_ANALYTICS_MAX_EVENTS"] = "1000"
 
 
 @contextlib.contextmanager
@@ -37,3 +38,4 @@ def _without_type_stubs() -> Iterator[None]:
 with _without_type_stubs():
     import gradio as gr
     from gradio.events import api
+    from gradio.utils import LRUCache

@@ -19,7 +19,7 @@ from abacist.app import answers, lengths, race, random_problems, vectors
 from abacist.app.ablation_score import ablation_score
 from abacist.app.answer_card import alert, answer_card, side_by_side
 from abacist.app.certificate_card import certificate_card
-from abacist.app.controls import api, gr
+from abacist.app.controls import LRUCache, api, gr
 from abacist.app.grid_card import failures_card, grid_card
 from abacist.app.questions import Questions, new_generator
 from abacist.app.race_card import race_card
@@ -35,6 +35,8 @@ _FIRST_DIGITS = 6
 """Number of digits of the first problem, unless training had fewer."""
 _MAX_WAITING = 200
 """Maximum number of waiting requests; further ones are refused."""
+_MAX_SESSIONS = 2 * _MAX_WAITING
+"""Maximum number of sessions of which results are kept until they are fetched; the oldest are dropped."""
 _ONE_AT_A_TIME = {"concurrency_limit": 1, "concurrency_id": "model"}
 """A model answers one request after the other, whoever asks."""
 _WAYS = [("set to 0", "zero"), ("set to its mean", "mean")]
@@ -156,6 +158,9 @@ def build(gallery: Gallery) -> gr.Blocks:
         for name, question in Questions(gallery).all().items():
             api(question, api_name=name, **_ONE_AT_A_TIME)
     page.queue(max_size=_MAX_WAITING)
+    # Gradio keeps results that are never fetched: of 2,000 sessions, and their names forever.
+    page._queue.pending_messages_per_session = LRUCache(_MAX_SESSIONS)
+    page._queue.pending_event_ids_session = LRUCache(_MAX_SESSIONS)
     return page
 
 
@@ -390,6 +395,7 @@ def _launch_settings(hosts: AllowedHosts) -> dict[str, Any]:
         "enable_monitoring": False,
         "prevent_thread_lock": True,
         "ssr_mode": False,
+        "state_session_capacity": _MAX_SESSIONS,
         "app_kwargs": {"lifespan": guarded},
     }
 
