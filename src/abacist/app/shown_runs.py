@@ -50,7 +50,7 @@ class ShownRun:
         self.name, self.run = name, run
         self.trained_model = run.trained_model()
         self.seconds_per_token: float | None = None
-        """Shortest time per token of an answer so far; None before the first one of some length."""
+        """Least processor time per token of an answer so far; None before the first one of some length."""
 
     @property
     def example(self) -> str:
