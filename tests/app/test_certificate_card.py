@@ -7,11 +7,12 @@ import pytest
 
 from abacist.app.answer_card import answer_card
 from abacist.app.answers import answer
-from abacist.app.certificate_card import certificate_card, tile_corner, tiles
+from abacist.app.certificate_card import certificate_card
 from abacist.app.page import _header
 from abacist.app.shown_runs import ShownRun
 from abacist.certificates.neighbourhood_table import neighbourhood_table
 from abacist.certificates.record import Certificate
+from abacist.reports.certificate_picture import tile_corner, tiles
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,15 @@
 """`abacist compare --html`: runs side by side on one page."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from pages import Page
 
 import abacist
 from abacist.cli import main
+from abacist.reports import comparison_report, run_records
+from abacist.runs.directory import RunDirectory
 
 
 @pytest.fixture(scope="module")
@@ -43,3 +48,14 @@ def test_what_no_browser_opens_or_one_run_twice_is_refused(two, capsys):
     assert "--html writes HTML, got 'both.png'" in capsys.readouterr().err
     assert main(["compare", two[0], two[0], "--html", "both.html"]) == 2
     assert "Type each run once" in capsys.readouterr().err
+
+
+def test_an_unknown_commit_is_a_dash(two):
+    first, second = (run_records.read(RunDirectory(Path(path))) for path in two)
+    runs = {
+        "one": replace(first, run=first.run | {"commit": None}),
+        "two": replace(second, run=second.run | {"commit": "abc"}),
+    }
+    table = comparison_report._changes(runs)
+    assert "<td>–</td><td>abc</td>" in table
+    assert "None" not in table

@@ -153,3 +153,23 @@ def test_five_rows_say_most_about_a_run():
     ]
     worst = row("4 digits", "trained", 3)
     assert worst in telling_rows(Section("t", [*trained, worst]), most=2)
+
+
+def test_the_legend_stands_below_the_chart_where_it_covers_no_curve():
+    across, up = plots.linear_axis("step", 10), plots.percent_axis("exact match")
+    curves = [Curve(name, [0, 10], [share, share], []) for name, share in (("a", 0.0), ("b", 1.0))]
+    picture = svg.draw(LineChart("two", curves, across, up))
+    label = re.search(r'y="([\d.]+)"[^>]*>step<', picture)
+    legend = [float(y) for y in re.findall(r'y="([\d.]+)" class="legend"', picture)]
+    assert len(legend) == 2
+    assert min(legend) > float(label[1])
+
+
+def test_points_in_three_dimensions_are_drawn_from_two_sides():
+    axes = ("component 1", "component 2", "component 3")
+    points = plots.Points("digits", ["0", "1"], {"last": [(0, 1, 2), (3, 4, 5)]}, axes)
+    front, above = matplotlib_figures._panels(points)
+    assert front.axes == ["component 1", "component 2"]
+    assert above.axes == ["component 1", "component 3"]
+    assert above.frames == {"last": [(0, 2), (3, 5)]}
+    assert len(matplotlib_figures._figure([points], None).axes) == 2

@@ -8,15 +8,18 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from pages import Page
 
 import abacist
+from abacist import recipes
+from abacist.certificates.record import Certificate
 from abacist.cli import main
 from abacist.errors import RunError
 from abacist.inspection.place_attention import place_attention
-from abacist.reports import run_records, run_report, training_plots
+from abacist.reports import repeat_command, run_records, run_report, training_plots
 from abacist.reports.html import MAX_BYTES
 from abacist.runs import identity
 from abacist.runs.directory import RunDirectory
@@ -249,6 +252,50 @@ def test_changed_settings_stand_beside_those_of_the_recipe(decoder):
     text = run_report.run_report(run_records.read(decoder))
     assert "Settings changed from the recipe add" in text
     assert "<code>model.width</code></th><td>8</td><td>32</td>" in text
+
+
+def test_a_report_describes_its_run_and_not_the_promise_of_the_recipe(decoder):
+    text = run_report.run_report(run_records.read(decoder))
+    records = run_records.read(decoder)
+    count = len(repeat_command.changed(recipes.find("add"), records.recipe))
+    assert f"Recipe add, {count} settings changed; " in text
+    assert recipes.promise("add")[0].removesuffix(".") not in text
+    unchanged = replace(records, recipe=recipes.find("add"))
+    assert "Recipe add, no settings changed; " in run_report.run_report(unchanged)
+
+
+def test_results_stand_before_what_the_run_was_trained_with(decoder):
+    titles = [title for level, title in page_of(decoder).headings if level == 2]
+    assert titles.index("Scorecard") == 0
+    assert titles[-2:] == ["How to repeat it", "Settings"]
+
+
+def test_settings_are_folded_except_for_the_changed_ones(decoder):
+    text = run_report.run_report(run_records.read(decoder))
+    folded = text[text.index("<details>") : text.index("</details>")]
+    assert "All settings" in folded
+    assert "Settings changed from the recipe" not in folded
+
+
+def test_a_certificate_is_drawn_with_a_tile_for_each_neighbourhood(decoder):
+    record = replace(
+        run_records.read(decoder),
+        certificate=Certificate(True, "adds all pairs.", neighbourhoods=24_518),
+    )
+    page = Page(run_report.run_report(record))
+    assert "24,518 tiles, one for each neighbourhood" in [
+        svg["aria-label"] for svg in page.all("svg")
+    ]
+    assert "right at every length" in page.text
+    wrong = replace(record, certificate=Certificate(False, "errs.", neighbourhoods=500, wrong=3))
+    assert "3 are wrong" in Page(run_report.run_report(wrong)).text
+
+
+def test_letters_are_equally_large_in_all_pictures(decoder):
+    pictures = [svg for svg in page_of(decoder).all("svg") if svg.get("class") != "tiles"]
+    assert pictures
+    for picture in pictures:
+        assert picture["width"] == picture["viewbox"].split()[2]
 
 
 def test_what_a_user_or_a_model_wrote_is_text(decoder):

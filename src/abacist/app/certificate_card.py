@@ -10,13 +10,10 @@ from collections.abc import Sequence
 
 from abacist.app.shown_runs import ShownRun
 from abacist.certificates.record import Certificate
+from abacist.reports.certificate_picture import tiles
 from abacist.reports.html_builder import Markup, code, element, figure, together
 from abacist.reports.run_report import headline
 from abacist.reports.tables import shortened
-
-_TILES_PER_ROW = 200
-_TILE = 4
-"""Width and height of a tile, in units of the picture."""
 
 
 def certificate_card(shown_run: ShownRun) -> Markup:
@@ -103,76 +100,3 @@ def _slideshow(sizes: Sequence[int]) -> Markup:
         class_="window-over-tiles",
         data_sizes=json.dumps(list(sizes)),
     )
-
-
-def tiles(sizes: Sequence[int], lit: Sequence[int] = ()) -> Markup:
-    """An SVG picture of all neighbourhoods as tiles, with the numbers in `lit` lit and the last ringed."""
-    tops, height = _tops(sizes)
-    side = 2 * _TILE
-    width = _TILES_PER_ROW * _TILE
-    grid = element(
-        "pattern",
-        element("rect", class_="tile", width=_TILE - 1, height=_TILE - 1),
-        id="tile",
-        width=_TILE,
-        height=_TILE,
-        patternUnits="userSpaceOnUse",
-    )
-    blocks = [
-        element("path", d=_outline(size, top), fill="url(#tile)")
-        for size, top in zip(sizes, tops, strict=True)
-    ]
-    centres = [[edge + _TILE / 2 - 0.5 for edge in tile_corner(sizes, number)] for number in lit]
-    marks = []
-    if centres:
-        line = " ".join(f"{x},{y}" for x, y in centres)
-        marks.append(element("polyline", class_="path", points=line))
-        marks += [
-            element("rect", class_="lit", x=x - _TILE, y=y - _TILE, width=side, height=side)
-            for x, y in centres
-        ]
-        marks.append(element("circle", class_="ring", cx=centres[-1][0], cy=centres[-1][1], r=12))
-    return element(
-        "svg",
-        element("defs", grid),
-        *blocks,
-        element("g", *marks, class_="lights"),
-        viewBox=f"0 0 {width} {height}",
-        role="img",
-        aria_label=f"{sum(sizes):,} tiles in {len(sizes)} groups, one for each neighbourhood",
-        class_="tiles",
-    )
-
-
-def tile_corner(sizes: Sequence[int], number: int) -> tuple[int, int]:
-    """Return the upper left corner of the tile of a neighbourhood."""
-    tops, _ = _tops(sizes)
-    for size, top in zip(sizes, tops, strict=True):
-        if number < size:
-            row, column = divmod(number, _TILES_PER_ROW)
-            return column * _TILE, top + row * _TILE
-        number -= size
-    raise IndexError(number)
-
-
-def _tops(sizes: Sequence[int]) -> tuple[list[int], int]:
-    """Return the upper edge of each group of tiles, and the height of the picture.
-
-    Edges are multiples of the tile, so that the pattern of tiles begins at each of them.
-    """
-    tops, top = [], 0
-    for size in sizes:
-        tops.append(top)
-        rows = -(-size // _TILES_PER_ROW)
-        top += rows * _TILE + 2 * _TILE
-    return tops, top
-
-
-def _outline(size: int, top: int) -> str:
-    """Return the path around a group of tiles, whose last row may be shorter."""
-    full, rest = divmod(size, _TILES_PER_ROW)
-    width = _TILES_PER_ROW * _TILE
-    path = f"M0 {top}h{width}v{full * _TILE}h{-width}z" if full else ""
-    if rest:
-        path += f"M0 {top + full * _TILE}h{rest * _TILE}v{_TILE}h{-rest * _TILE}z"
-    return path

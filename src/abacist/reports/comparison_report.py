@@ -60,7 +60,8 @@ def _changes(runs: Mapping[str, RunRecords]) -> Markup:
             changes.setdefault(name, [mine] * len(runs))[number] = theirs
     rows: list[list[str]] = [[Cell(n, "code"), *values] for n, values in changes.items()]
     for name in ("seed", "threads", "device", "machine", "torch", "commit", "parameters"):
-        values = [str(records.run.get(name, "–"))[:40] for records in runs.values()]
+        known = [records.run.get(name) for records in runs.values()]
+        values = ["–" if value is None else str(value)[:40] for value in known]
         if len(set(values)) > 1:
             rows.append([name, *values])
     if not rows:

@@ -58,8 +58,7 @@ def _figure(plots: Sequence[Plot], columns: int | None) -> Any:
     rows = math.ceil(len(plots) / columns)
     figure = new_figure((max(6.4, columns * width), rows * height))
     for number, plot in enumerate(plots, start=1):
-        deep = isinstance(plot, Points) and len(plot.axes) == 3
-        axes = figure.add_subplot(rows, columns, number, projection="3d" if deep else None)
+        axes = figure.add_subplot(rows, columns, number)
         if isinstance(plot, HeatMap):
             # One colour scale for all panels of a row.
             image = _heat_map(axes, plot)
@@ -72,19 +71,27 @@ def _figure(plots: Sequence[Plot], columns: int | None) -> Any:
             _bars(axes, plot)
         else:
             _points(axes, plot)
-        if not deep:
-            axes.spines[["top", "right"]].set_visible(False)
+        axes.spines[["top", "right"]].set_visible(False)
         title = textwrap.fill(plot.title, max(30, round(14 * width)))
         axes.set_title(title, loc="left", fontsize=9)
     return figure
 
 
 def _panels(plot: Plot) -> list[Plot]:
-    """Points in three dimensions are drawn in two dimensions as well."""
+    """Points in three dimensions are drawn from the front and from above, as no single view is readable."""
     if not isinstance(plot, Points) or len(plot.axes) < 3:
         return [plot]
-    frames = {name: [point[:2] for point in points] for name, points in plot.frames.items()}
-    return [replace(plot, frames=frames, axes=plot.axes[:2]), plot]
+    return [
+        replace(
+            plot,
+            frames={
+                name: [(point[0], point[upwards]) for point in points]
+                for name, points in plot.frames.items()
+            },
+            axes=[plot.axes[0], plot.axes[upwards]],
+        )
+        for upwards in (1, 2)
+    ]
 
 
 def _size(plot: Plot) -> tuple[float, float]:
@@ -213,7 +220,6 @@ def _bars(axes: Any, plot: Bars) -> None:
 def _points(axes: Any, plot: Points) -> None:
     """Named points joined in their order; the paths of each if there are several moments."""
     last = list(plot.frames.values())[-1]
-    deep = len(plot.axes) == 3
     if len(plot.frames) > 1:
         tracks = zip(*plot.frames.values(), strict=True)
         for track, colour in zip(tracks, _colours(len(last)), strict=True):
@@ -223,14 +229,9 @@ def _points(axes: Any, plot: Points) -> None:
         axes.plot(*zip(*last, strict=True), color="#cccccc", linewidth=0.8)
     for point, name, colour in zip(last, plot.names, _colours(len(last)), strict=True):
         axes.text(*point, name, color=colour, ha="center", va="center", weight="bold", fontsize=9)
-    # The label of a third axis would lie on the next panel.
-    for letter, label in zip("xy", plot.axes, strict=False):
-        getattr(axes, f"set_{letter}label")(label, fontsize=8)
-    if deep:
-        axes.text2D(0.0, 0.97, f"upwards: {plot.axes[2]}", transform=axes.transAxes, fontsize=8)
-        axes.tick_params(labelsize=6)
-    else:
-        axes.margins(0.12)
+    axes.set_xlabel(plot.axes[0], fontsize=8)
+    axes.set_ylabel(plot.axes[1], fontsize=8)
+    axes.margins(0.12)
 
 
 def _colours(count: int) -> list[Any]:

@@ -1,5 +1,7 @@
 """The report of one run: what it is worth, how it was trained, and how to repeat it.
 
+Results come first, and what the run was trained with comes last.
+
 >>> html.write(run_report(run_records.read(directory)), directory.report)
 """
 
@@ -13,6 +15,7 @@ from abacist.errors import ConfigurationError
 from abacist.intervals import Proportion
 from abacist.recipes.recipe import Recipe
 from abacist.reports import (
+    certificate_picture,
     lens_views,
     repeat_command,
     run_records,
@@ -21,7 +24,7 @@ from abacist.reports import (
     training_plots,
 )
 from abacist.reports.html import Part, page
-from abacist.reports.html_builder import Markup, code, command, element, table
+from abacist.reports.html_builder import Markup, code, command, element, figure, table
 from abacist.reports.plot_tables import as_table
 from abacist.reports.plots import Bars, HeatMap, LineChart
 from abacist.reports.run_records import RunRecords
@@ -58,13 +61,14 @@ _MOST_ROWS = 400
 def run_report(records: RunRecords) -> str:
     """The whole page."""
     parts = [
-        Part("repeat", "How to repeat it", repeating(records)),
-        Part("training", "Training", _training(records)),
         Part("scorecard", "Scorecard", _scores(records)),
         Part("failures", "Failures", _failures(records)),
+        Part("certificate", "The certificate as a picture", _certificate(records)),
+        Part("training", "Training", _training(records)),
         Part("attention", "Attention by place", _attention(records)),
         Part("embeddings", "Embeddings during training", _embeddings(records)),
         Part("missing", "What is missing", _missing(records)),
+        Part("repeat", "How to repeat it", repeating(records)),
         Part("settings", "Settings", _settings(records)),
     ]
     return page(
@@ -128,7 +132,7 @@ def _lead(records: RunRecords) -> list[Markup]:
     seconds = f" in {records.metrics[-1].seconds:,.0f} s" if records.metrics else ""
     steps = f"{records.last_step or 0:,} of {records.recipe.training.num_steps:,} steps"
     parameters = f"{num_parameters:,} parameters, " if type(num_parameters) is int else ""
-    summary = f"{_summary(records.recipe)}{parameters}trained for {steps}{seconds}."
+    summary = f"{_description(records.recipe)}; {parameters}trained for {steps}{seconds}."
     lead = [element("p", summary, class_="muted"), verdict(records)]
     if (records.last_step or 0) < records.recipe.training.num_steps:
         resume = code(f"abacist train --resume --out {shlex.quote(str(records.path))}")
@@ -143,11 +147,40 @@ def damage_list(damages: Sequence[str]) -> Markup:
     return element("ul", *(element("li", damage) for damage in damages), class_="damages")
 
 
-def _summary(recipe: Recipe) -> str:
+def _description(recipe: Recipe) -> str:
+    """The recipe of the run and how far the run departs from it; not what the recipe promises."""
+    base = _recipe_of_that_name(recipe)
+    if base is None:
+        return f"Recipe {recipe.name}"
+    count = len(repeat_command.changed(base, recipe))
+    return f"Recipe {recipe.name}, {count or 'no'} setting{'s' * (count != 1)} changed"
+
+
+def _recipe_of_that_name(recipe: Recipe) -> Recipe | None:
     try:
-        return recipes.promise(recipe.name)[0].removesuffix(".") + ": "
-    except KeyError:
-        return ""
+        return recipes.find(recipe.name)
+    except ConfigurationError:
+        return None
+
+
+def _certificate(records: RunRecords) -> list[Markup]:
+    """One tile for each neighbourhood that was checked."""
+    proof = records.certificate
+    if proof is None or not proof.neighbourhoods:
+        return []
+    if proof.certified:
+        caption = (
+            f"One tile for each of the {proof.neighbourhoods:,} neighbourhoods: everything that the "
+            "receptive field of one token can hold, however long the numbers are. The model was "
+            "right in each of them, so it is right at every length."
+        )
+    else:
+        caption = (
+            f"One tile for each of the {proof.neighbourhoods:,} neighbourhoods that were checked; "
+            f"{proof.wrong:,} are wrong, which are drawn first and darker."
+        )
+    picture = certificate_picture.tiles([proof.neighbourhoods], num_wrong=proof.wrong)
+    return [figure(picture, caption)]
 
 
 def repeating(records: RunRecords) -> list[Markup]:
@@ -300,10 +333,7 @@ def _applies(suite: str, recipe: Recipe) -> bool:
 
 def _settings(records: RunRecords) -> list[Markup]:
     content: list[Markup] = []
-    try:
-        base = recipes.find(records.recipe.name)
-    except ConfigurationError:
-        base = None
+    base = _recipe_of_that_name(records.recipe)
     changes = {} if base is None else repeat_command.changed(base, records.recipe)
     if changes:
         rows = [[Cell(name, "code"), new, old] for name, (old, new) in changes.items()]
@@ -321,7 +351,8 @@ def _settings(records: RunRecords) -> list[Markup]:
         for _, group in groups
     ]
     columns = ("setting", "value", "meaning")
-    content.append(table(Table("All settings", columns, by_part, num_text_columns=3)))
+    every = table(Table("All settings", columns, by_part, num_text_columns=3))
+    content.append(element("details", element("summary", "Show all settings"), every))
     return content
 
 

@@ -26,6 +26,9 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 24.0, 26.0, 42.0
 _MOST_POINTS = 500
 """Points of a curve that can be distinguished."""
 _MOST_TICKS = 10
+_LEGEND_ROW = 17.0
+_SHORT_NAME = 24
+"""Number of characters up to which two names of curves fit side by side."""
 _MARKERS = (
     "M-3.2,0a3.2,3.2 0 1 0 6.4,0a3.2,3.2 0 1 0 -6.4,0z",
     "M-3,-3h6v6h-6z",
@@ -58,10 +61,12 @@ def _line_chart(chart: LineChart) -> Markup:
     marks += _axes(across, up)
     for number, curve in enumerate(chart.curves):
         marks += _curve(number % len(_MARKERS), _thinned(curve), across, up, chart.band)
+    height: float = _HEIGHT
     if len(chart.curves) > 1:
-        heights = [up.fraction(y) for curve in chart.curves for y in curve.y]
-        marks += _legend([curve.name for curve in chart.curves], heights)
-    return _picture(chart.title, marks, _WIDTH, _HEIGHT)
+        legend, rows = _legend([curve.name for curve in chart.curves])
+        marks += legend
+        height += _LEGEND_ROW * rows
+    return _picture(chart.title, marks, _WIDTH, height)
 
 
 def _heat_map(plot: HeatMap) -> Markup:
@@ -233,7 +238,15 @@ def _scale(frames: Mapping[str, Sequence[Point]], half_side: float) -> float:
 
 
 def _picture(title: str, marks: Sequence[Markup], width: float, height: float) -> Markup:
-    return element("svg", *marks, viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=title)
+    """An SVG element of that size, so that letters are equally large in all pictures of a page."""
+    return element(
+        "svg",
+        *marks,
+        viewBox=f"0 0 {width:g} {height:g}",
+        width=f"{width:g}",
+        role="img",
+        aria_label=title,
+    )
 
 
 def _axes(across: Axis, up: Axis) -> list[Markup]:
@@ -277,21 +290,18 @@ def _curve(number: int, curve: Curve, across: Axis, up: Axis, band: bool) -> lis
     return marks
 
 
-def _legend(names: Sequence[str], heights: Sequence[float]) -> list[Markup]:
-    """On the left, in the third of the chart that has the fewest points, preferably the lowest."""
+def _legend(names: Sequence[str]) -> tuple[list[Markup], int]:
+    """The names of the curves below the chart, where they cover nothing, and their number of rows."""
+    columns = 2 if max(map(len, names)) <= _SHORT_NAME else 1
     marks = []
-    height, room = 16.0, _HEIGHT - _TOP - _BOTTOM
-    crowds = [sum(third <= 3 * share < third + 1 for share in heights) for third in (0, 1, 2)]
-    crowds[2] += sum(share == 1 for share in heights)
-    middle = _TOP + room * (5 - 2 * crowds.index(min(crowds))) / 6
-    first = middle - height * (len(names) - 1) / 2
     for number, name in enumerate(names):
-        y = first + height * number
+        left = _LEFT + (number % columns) * (_WIDTH - _LEFT - _RIGHT) / 2
+        y = _HEIGHT + 8 + _LEGEND_ROW * (number // columns)
         kind = number % len(_MARKERS)
-        marks.append(element("path", d=f"M{_LEFT + 8:g},{y:g}h22", class_=f"curve c{kind}"))
-        marks.append(_marker(kind, _LEFT + 19, y))
-        marks.append(_text(_LEFT + 36, y + 4, name, "legend"))
-    return marks
+        marks.append(element("path", d=f"M{left:g},{y:g}h22", class_=f"curve c{kind}"))
+        marks.append(_marker(kind, left + 11, y))
+        marks.append(_text(left + 28, y + 4, name, "legend"))
+    return marks, math.ceil(len(names) / columns)
 
 
 def _ticks(names: Sequence[str]) -> list[tuple[int, str]]:
