@@ -63,7 +63,7 @@ def run_report(records: RunRecords) -> str:
     parts = [
         Part("scorecard", "Scorecard", _scores(records)),
         Part("failures", "Failures", _failures(records)),
-        Part("certificate", "The certificate as a picture", _certificate(records)),
+        Part("certificate", "All neighbourhoods", _certificate(records)),
         Part("training", "Training", _training(records)),
         Part("attention", "Attention by place", _attention(records)),
         Part("embeddings", "Embeddings during training", _embeddings(records)),
