@@ -5,7 +5,6 @@
 ['20']
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -123,20 +122,19 @@ class ColumnTask(OwnTask):
             strict=True,
         )
         for operands, expression, written in rows:
-            expected = _call(oracle, [int(operand, self.base) for operand in operands], expression)
+            numbers = [int(operand, self.base) for operand in operands]
+            try:
+                expected = str(oracle(*numbers))
+            except Exception as error:
+                reason = " ".join(f"{type(error).__name__}: {error}".split())
+                raise ConfigurationError(
+                    f"{self.config.name}: for {expression}, answer raises {reason}. Correct it."
+                ) from error
             if expected != written:
                 raise ConfigurationError(
                     f"{self.config.name}: for {expression} the machine writes {written} and answer "
                     f"returns {expected}. Correct one of them."
                 )
-
-
-def _call(oracle: Callable[..., str], operands: list[int], expression: str) -> str:
-    try:
-        return str(oracle(*operands))
-    except Exception as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise ConfigurationError(f"for {expression}, answer raises {reason}.") from error
 
 
 def in_base(number: int, base: int) -> str:
