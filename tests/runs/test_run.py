@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import abacist
+from abacist.certificates.record import Certificate
 from abacist.errors import ConfigurationError
 from abacist.formats.annotated import EVERYWHERE, NO_PLACE
 from abacist.models.teacher_forcing import coordinates_of
@@ -91,3 +92,12 @@ def test_reprs_are_short_and_html_shows_text_as_text(certified):
 
 def test_dir_lists_the_public_names():
     assert set(abacist.__all__) <= set(dir(abacist))
+
+
+@pytest.mark.parametrize(
+    ("margin", "text"),
+    [(10.61, "10.6"), (7.84, "7.8"), (7.78, "7.78"), (0.000678, "0.000678"), (11.0, "11")],
+)
+def test_the_margin_that_rounding_leaves_is_never_rounded_up(margin, text):
+    certificate = Certificate(True, "claim", remaining_margin=margin, rounding_is_proved=True)
+    assert certificate.rounding == f"of which float32 leaves at least {text} on any machine"

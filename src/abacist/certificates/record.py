@@ -1,5 +1,6 @@
 """The outcome of a proof, as stored in `certificate.json`: read and written without torch."""
 
+import math
 from dataclasses import dataclass
 
 from abacist.configuration import to_json
@@ -56,7 +57,9 @@ class Certificate:
     def rounding(self) -> str:
         """A clause that says what rounding leaves of the margins."""
         if self.rounding_is_proved:
-            return f"of which {self.precision} leaves at least {self.remaining_margin:.2g} on any machine"
+            assert self.remaining_margin is not None
+            left = _rounded_down(self.remaining_margin)
+            return f"of which {self.precision} leaves at least {left} on any machine"
         return f"and rounding in {self.precision} was measured on this machine, not bounded"
 
     def __repr__(self) -> str:
@@ -79,3 +82,11 @@ class Certificate:
     def to_json(self) -> dict[str, object]:
         """All fields by name."""
         return {name: to_json(value) for name, value in vars(self).items()}
+
+
+def _rounded_down(bound: float) -> str:
+    """Return a positive lower bound with two or three digits; 10.61 is at least 10.6, not 11."""
+    if float(text := f"{bound:.2g}") <= bound:
+        return text
+    unit = 10.0 ** (2 - math.floor(math.log10(bound)))
+    return f"{math.floor(bound * unit) / unit:.3g}"
