@@ -27,6 +27,9 @@ from abacist.errors import ConfigurationError, nearest
 
 Tree = TypeVar("Tree")
 
+_AS_BELOW = "(as below)"
+"""What a value shows that cannot be typed as one word."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -82,13 +85,18 @@ class Setting:
         return item
 
     @property
+    def has_parts(self) -> bool:
+        """Whether the value is a part of the recipe without a name, whose settings are listed one by one."""
+        return self.typed == _AS_BELOW
+
+    @property
     def typed(self) -> str:
         """The current value, as a user would type it."""
         for name, value in (self.named_values or {}).items():
             if value == self.value:
                 return name
         if dataclasses.is_dataclass(self.value) or _is_tuple_of_dataclasses(self.value):
-            return "(as below)"
+            return _AS_BELOW
         if isinstance(self.value, tuple):
             return ",".join(map(str, self.value))
         if self.value is None or isinstance(self.value, bool):

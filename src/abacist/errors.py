@@ -15,8 +15,11 @@
 A message is one line. It says what is wrong, the value, the allowed range, and what to type instead.
 """
 
-import difflib
 from collections.abc import Iterable
+from difflib import SequenceMatcher, get_close_matches
+
+_CLOSE = 0.5
+"""Smallest similarity, 0…1, at which a name is suggested."""
 
 
 class AbacistError(Exception):
@@ -81,13 +84,61 @@ def number_text(number: float) -> str:
 def closest(name: str, known: Iterable[str]) -> str:
     """Return the closest known name, or the first one if none is close."""
     names = list(known)
-    return (difflib.get_close_matches(name, names, n=1) or names)[0]
+    return (get_close_matches(name, names, n=1) or names)[0]
+
+
+_ABBREVIATIONS = {
+    "lr": "learning_rate",
+    "rate": "learning_rate",
+    "wd": "weight_decay",
+    "warmup": "warmup_steps",
+    "steps": "num_steps",
+    "iterations": "num_steps",
+    "iters": "num_steps",
+    "max_iters": "num_steps",
+    "epochs": "num_steps",
+    "batch": "batch_size",
+    "bs": "batch_size",
+    "heads": "num_heads",
+    "n_head": "num_heads",
+    "layers": "num_layers",
+    "n_layer": "num_layers",
+    "depth": "num_layers",
+    "dim": "width",
+    "d_model": "width",
+    "n_embd": "width",
+    "hidden": "width",
+    "hidden_size": "width",
+    "ff": "mlp_width",
+    "d_ff": "mlp_width",
+    "digits": "max_digits",
+}
+"""Usual names of settings, with ours."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a clause that suggests the closest known name, or lists all if none is close."""
+    """Return a clause that suggests the closest known name, or lists those of its section if none is close.
+
+    Dotted names are compared by their last part, of which usual abbreviations are known, and then as
+    a whole: `training.lr` and `--lr` mean `training.learning_rate`.
+    """
     names = list(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"known: {', '.join(names)}."
+    section, last = _split(name)
+    meant = _ABBREVIATIONS.get(last, last)
+
+    def closeness(candidate: str) -> tuple[float, float]:
+        ending = _split(candidate)[1]
+        ratio = max(SequenceMatcher(None, typed, ending).ratio() for typed in {last, meant})
+        return ratio, SequenceMatcher(None, name, candidate).ratio()
+
+    closest = max(names, key=closeness, default="")
+    if closest and closeness(closest)[0] >= _CLOSE:
+        return f"did you mean {closest!r}?"
+    siblings = [candidate for candidate in names if _split(candidate)[0] == section]
+    return f"known: {', '.join(siblings or names)}."
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Return the section of a dotted name and its last part, without the dashes of an option."""
+    section, _, last = name.lstrip("-").rpartition(".")
+    return section, last.replace("-", "_")

@@ -29,7 +29,8 @@ def test_without_gradio_one_line_says_what_to_type(play, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert play("somewhere") == (
         2,
-        'abacist: the page needs gradio. Type pip install "abacist[app]".\n',
+        "abacist: the page needs gradio, which is not installed. "
+        'Type pip install --editable ".[app]" in the clone of abacist.\n',
     )
 
 

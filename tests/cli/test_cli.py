@@ -9,23 +9,8 @@ import sys
 
 import pytest
 
-from abacist.cli import COMMANDS, main
+from abacist.cli import COMMANDS
 from abacist.training import checkpoint
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command; gives its exit code, standard output and standard error."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        try:
-            code = main(list(arguments))
-        except SystemExit as exit:
-            code = exit.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def standard_input(text: str) -> io.TextIOWrapper:

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from abacist import generators, recipes
-from abacist.cli import main
 from abacist.data import export as module
 from abacist.data.check import check
 from abacist.data.split import draw_from_split, in_split
@@ -21,16 +20,6 @@ from abacist.tasks.problems import Problems
 
 RECIPE = recipes.find("add")
 TASK, FORMAT = build_problems(RECIPE)
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(list(arguments))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def test_show_writes_place_field_and_target_under_every_token(run):

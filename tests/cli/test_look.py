@@ -8,26 +8,10 @@ import pytest
 from PIL import Image
 
 import abacist
-from abacist.cli import main
 from abacist.inspection.lens import LENSES
 from abacist.reports.lens_views import _VIEWS
 
 HISTORY = {"training.record_embeddings_every": 12}
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command; gives its exit code, standard output and standard error."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        try:
-            code = main(list(arguments))
-        except SystemExit as exit:
-            code = exit.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture(scope="module")

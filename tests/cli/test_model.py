@@ -4,19 +4,8 @@ import json
 
 import pytest
 
-from abacist.cli import main
 from abacist.models.config import ModelConfig, PositionScheme
 from abacist.models.parameter_count import components, num_parameters
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(list(arguments))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def index(num_positions: int, **settings: object) -> tuple[PositionScheme, ...]:

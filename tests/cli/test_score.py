@@ -6,27 +6,11 @@ import shutil
 import pytest
 
 import abacist
-from abacist.cli import main
 from abacist.configuration import settings
 from abacist.errors import ConfigurationError, RunError
 from abacist.scoring import grid
 from abacist.scoring.config import ScoringConfig
 from abacist.scoring.scorecard import SUITES
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command; gives its exit code, standard output and standard error."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        try:
-            code = main(list(arguments))
-        except SystemExit as exit:
-            code = exit.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture(scope="module")

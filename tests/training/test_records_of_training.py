@@ -113,7 +113,7 @@ def test_the_best_checkpoint_is_kept_beside_the_last(tmp_path, quick_settings):
     best = max(records, key=lambda r: (r["exact_match"]["value"], -r["validation_loss"]))
     (path,) = checkpoint.all_in(run.directory.best)
     assert path.name == f"step-{best['step']:06d}"
-    loaded = abacist.load(run.path, best=True)
+    loaded = abacist.load(run.path, checkpoint="best")
     assert loaded.step == best["step"]
     weights = load_file(path / "model.safetensors")
     assert torch.equal(weights["embedding.weight"], loaded.model.embedding.weight)

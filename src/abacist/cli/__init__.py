@@ -13,7 +13,6 @@ import sys
 import warnings
 from typing import Any
 
-from abacist import __version__
 from abacist.cli import streams
 from abacist.errors import AbacistError, NotSaved, UserError, nearest
 
@@ -30,6 +29,8 @@ COMMANDS = {
     "data": "show, export or check the problems of a recipe",
     "model": "show the parameters and multiply-adds of a recipe's model by component",
     "recipes": "list the recipes, or show one with all its settings",
+    "completion": "print a script that completes commands and options in bash, zsh or fish",
+    "version": "print the version",
 }
 
 _DESCRIPTION = """\
@@ -77,13 +78,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    if arguments[:1] == ["help"] and len(arguments) > 1:
+        arguments = [arguments[1], "--help", *arguments[2:]]
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        print(_DESCRIPTION + "".join(f"  {name:9}{text}\n" for name, text in COMMANDS.items()))
-        return 0
-    if arguments[0] == "--version":
-        print(f"abacist {__version__}")
+        print(_DESCRIPTION + "".join(f"  {name:12}{text}\n" for name, text in COMMANDS.items()))
         return 0
     name, *rest = arguments
+    name = "version" if name == "--version" else name
     if name not in COMMANDS:
         raise UserError(f"unknown command {name!r}: {nearest(name, COMMANDS)}")
     unsaved: list[Warning | str] = []

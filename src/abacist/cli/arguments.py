@@ -1,10 +1,15 @@
 """Reading a command's arguments: argparse with errors of one line."""
 
 import argparse
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
+from abacist import recipes
+from abacist.configuration import settings
 from abacist.errors import UserError, nearest
+from abacist.recipes.recipe import Recipe
 
 
 class Parser(argparse.ArgumentParser):
@@ -18,6 +23,8 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        # A word such as -3+4 is a problem, which gets an error message of its own, and not an option.
+        self._negative_number_matcher = re.compile(r"-[0-9.(]")
         # The command takes this option out of the arguments before any parser reads them.
         self.add_argument(
             "--extension",
@@ -29,28 +36,48 @@ class Parser(argparse.ArgumentParser):
         """Raise instead of printing usage."""
         raise UserError(f"{message}. Type {self.prog} --help for what it takes.")
 
-    def parse(self, arguments: list[str]) -> argparse.Namespace:
-        """Parse all arguments; an option that does not exist is refused with the nearest one."""
-        parsed, unknown = self.parse_known_args(arguments)
-        if unknown and not unknown[0].startswith("-"):
+    def parse(self, arguments: list[str], setting_names: Iterable[str] = ()) -> argparse.Namespace:
+        """Parse all arguments, options and others in any order.
+
+        An option that does not exist is refused with the nearest one, or with the nearest of the
+        settings that the command takes.
+        """
+        parsed, unknown = self.parse_known_intermixed_args(arguments)
+        options = [word for word in unknown if word.startswith("-")]
+        if options:
+            known = [*self.option_help(), *(f"--{name}" for name in setting_names)]
             raise UserError(
-                f"{self.prog} has no use for {unknown[0]!r}. Type {self.prog} --help for what it takes."
+                f"unknown argument {options[0]!r} to {self.prog}: "
+                f"{nearest(options[0].partition('=')[0], known)}"
             )
         if unknown:
             raise UserError(
-                f"unknown argument {unknown[0]!r} to {self.prog}: "
-                f"{nearest(unknown[0].partition('=')[0], self.known_options())}"
+                f"{self.prog} does not use {unknown[0]!r}. Type {self.prog} --help for what it takes."
             )
         return parsed
 
-    def known_options(self) -> list[str]:
-        """Every option that can be typed."""
-        return [option for option in self._option_string_actions if option.startswith("--")]
+    def option_help(self) -> dict[str, str]:
+        """Return the help text of every option that can be typed, by its long name."""
+        return {
+            option: action.help or ""
+            for option, action in self._option_string_actions.items()
+            if option.startswith("--")
+        }
 
     def add_run(self) -> None:
         """The positional argument of commands that take a trained run."""
         self.add_argument(
             "run", metavar="RUN", help="a run directory, or latest for the newest one under runs/"
+        )
+
+    def add_checkpoint(self) -> None:
+        """The option of commands that are about one checkpoint of a run."""
+        self.add_argument(
+            "--checkpoint",
+            type=_checkpoint,
+            default="last",
+            metavar="WHICH",
+            help="last (the default), best on validation, or the step of a checkpoint",
         )
 
     def add_device(self) -> None:
@@ -81,6 +108,12 @@ class Parser(argparse.ArgumentParser):
         )
 
 
+def _checkpoint(text: str) -> str:
+    if text in ("last", "best") or (text.isascii() and text.isdecimal() and len(text) <= 16):
+        return text
+    raise argparse.ArgumentTypeError(f"must be last, best or a step, got {text!r}")
+
+
 _WHOLE_SETTINGS = ("--task", "--format")
 """Settings without a dot: names that stand for a part of a recipe."""
 
@@ -100,7 +133,7 @@ def split_off_settings(arguments: list[str]) -> tuple[dict[str, str], list[str]]
             try:
                 value = next(words)
             except StopIteration:
-                raise UserError(f"{option} needs a value behind it.") from None
+                raise UserError(f"{option} needs a value after it.") from None
         changes[option.removeprefix("--")] = value
     return changes, others
 
@@ -110,6 +143,16 @@ def _csv_file(text: str) -> Path:
     if not text.endswith(".csv"):
         raise argparse.ArgumentTypeError(f"must be a file ending in .csv, got {text!r}")
     return Path(text)
+
+
+def named_recipe(arguments: list[str]) -> Recipe:
+    """Return the recipe that the arguments name, or the default one."""
+    return recipes.find(next((word for word in arguments if word in recipes.RECIPES), "add"))
+
+
+def setting_names(arguments: list[str]) -> list[str]:
+    """Return the dotted names of all settings of the recipe that the arguments name."""
+    return [setting.name for setting in settings(named_recipe(arguments))]
 
 
 def whole_number(low: int, high: int | None = None) -> "_WholeNumber":

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from abacist.cli import named_run
 from abacist.cli.arguments import Parser
 from abacist.cli.report import check_html
 from abacist.configuration import to_json
@@ -18,17 +19,7 @@ if TYPE_CHECKING:
 
 def run(arguments: list[str]) -> int:
     """Return exit code 0, whichever run is better."""
-    parser = Parser(
-        "compare",
-        "Show the scorecards of several runs side by side: every row that they share, and how much\n"
-        "better each run is than the first, with 95 % intervals (Newcombe 1998).",
-    )
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="run directories, two or more")
-    parser.add_argument("--out", metavar="FILE.png", help="draw exact match by length for all runs")
-    parser.add_argument("--html", metavar="FILE.html", help="write the comparison as one HTML file")
-    parser.add_json()
-    parser.add_csv()
-    parsed = parser.parse(arguments)
+    parsed = make_parser().parse(arguments)
     check_html("--html", parsed.html)
     if len(parsed.runs) < 2:
         raise UserError(
@@ -42,11 +33,10 @@ def run(arguments: list[str]) -> int:
     from abacist.reports.comparison_report import OTHER_TRAINING
     from abacist.reports.run_records import read_scorecard
     from abacist.reports.tables import comparison_tables
-    from abacist.runs import directory
     from abacist.runs.directory import read_recipe
     from abacist.scoring.comparison import common_rows
 
-    directories = [directory.find(name) for name in parsed.runs]
+    directories = [named_run.find(name) for name in parsed.runs]
     names = _short_names([str(run.path) for run in directories])
     if parsed.html and len(set(names)) < len(names):
         raise UserError(
@@ -85,6 +75,21 @@ def run(arguments: list[str]) -> int:
     if parsed.html:
         console.print(f"Report: {parsed.html}", soft_wrap=True)
     return 0
+
+
+def make_parser() -> Parser:
+    """Return the parser of the command's arguments."""
+    parser = Parser(
+        "compare",
+        "Show the scorecards of several runs side by side: every row that they share, and how much\n"
+        "better each run is than the first, with 95 % intervals (Newcombe 1998).",
+    )
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="run directories, two or more")
+    parser.add_argument("--out", metavar="FILE.png", help="draw exact match by length for all runs")
+    parser.add_argument("--html", metavar="FILE.html", help="write the comparison as one HTML file")
+    parser.add_json()
+    parser.add_csv()
+    return parser
 
 
 def _check_tasks(names: list[str], recipes: "list[Recipe]") -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from abacist import recipes
-from abacist.cli.arguments import Parser, split_off_settings, whole_number
+from abacist.cli.arguments import Parser, setting_names, split_off_settings, whole_number
 from abacist.configuration import override, to_json
 from abacist.data.config import SplitName
 from abacist.errors import RunError, UserError
@@ -24,6 +24,14 @@ _SPLITS = ("train", "validation", "test")
 def run(arguments: list[str]) -> int:
     """Return exit code 0, or 1 if splits overlap."""
     changes, options = split_off_settings(arguments)
+    parsed = make_parser().parse(options, setting_names(arguments))
+    _check_options(parsed)
+    recipe = override(recipes.find(parsed.recipe), changes)
+    return {"show": _show, "export": _export, "check": _check}[parsed.action](parsed, recipe)
+
+
+def make_parser() -> Parser:
+    """Return the parser of the command's arguments."""
     parser = Parser(
         "data",
         "show: problems as written, with the place, field and target of every token.\n"
@@ -45,10 +53,7 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("--out", metavar="FILE", help="export: .jsonl or .jsonl.gz; check: .png")
     parser.add_json()
     parser.add_csv()
-    parsed = parser.parse(options)
-    _check_options(parsed)
-    recipe = override(recipes.find(parsed.recipe), changes)
-    return {"show": _show, "export": _export, "check": _check}[parsed.action](parsed, recipe)
+    return parser
 
 
 def _check_options(parsed: argparse.Namespace) -> None:

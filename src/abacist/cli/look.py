@@ -1,10 +1,10 @@
 """`abacist look`: look inside a trained model while it reads a problem."""
 
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from abacist.cli import named_run
 from abacist.cli.arguments import Parser, whole_number
 from abacist.errors import UserError
 
@@ -18,25 +18,22 @@ _MOST_PROBLEMS = 100_000
 
 def run(arguments: list[str]) -> int:
     """Return exit code 0, whatever the lenses show."""
-    parser = _parser()
+    parser = make_parser()
     if "--help" in arguments or "-h" in arguments:
         parser.epilog = _lenses_help()
-    # A word such as -3+4 is a problem, which gets its own error message, and not an option.
-    signed = [word for word in arguments if re.match(r"-[0-9.(]", word)]
-    parsed = parser.parse([word for word in arguments if word not in signed])
-    problems = [*parsed.problem, *signed]
-    if len(problems) != 1:
+    parsed = parser.parse(arguments)
+    if len(parsed.problem) != 1:
         raise UserError(
-            f"abacist look takes one problem, got {len(problems)}. Type abacist look latest 12+34."
+            f"abacist look takes one problem, got {len(parsed.problem)}. "
+            "Type abacist look latest 12+34."
         )
 
     from abacist import files
     from abacist.inspection.lens import LENSES
     from abacist.reports import lens_views, matplotlib_figures, terminal
-    from abacist.runs.run import load
 
-    trained = load(parsed.run, parsed.device)
-    inspected = trained.look(problems[0], parsed.other, parsed.num_problems)
+    trained = named_run.load(parsed, parsed.device)
+    inspected = trained.look(parsed.problem[0], parsed.other, parsed.num_problems)
     names = parsed.lens.split(",")
     targets = _targets(parsed.out, names)
     findings, notes = _look(inspected, names)
@@ -109,11 +106,13 @@ def _targets(out: str | None, names: list[str]) -> dict[str, Path]:
     return {name: path / f"{name}.png" for name in (LENSES if names == ["all"] else names)}
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the command's arguments."""
     parser = Parser("look", "Look inside a trained model while it reads a problem.")
     parser.add_run()
+    parser.add_checkpoint()
     parser.add_device()
-    parser.add_argument("problem", nargs="*", metavar="PROBLEM", help="such as 12+34")
+    parser.add_argument("problem", nargs="*", default=[], metavar="PROBLEM", help="such as 12+34")
     parser.add_argument(
         "--lens",
         default=_DEFAULT,

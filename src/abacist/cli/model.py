@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 
 from abacist import recipes
-from abacist.cli.arguments import Parser, split_off_settings
+from abacist.cli.arguments import Parser, setting_names, split_off_settings
 from abacist.configuration import override, to_json
 
 _SAMPLE = 1_000
@@ -13,15 +13,7 @@ _SAMPLE = 1_000
 def run(arguments: list[str]) -> int:
     """Return exit code 0."""
     changes, options = split_off_settings(arguments)
-    parser = Parser(
-        "model",
-        "Show the parameters and multiply-adds of a recipe's model by component, and its shapes and bytes by block.",
-        "Settings of the recipe may be added, such as --model.width 64 or --model.positions rope.",
-    )
-    parser.add_argument("recipe", metavar="RECIPE", help="a name from abacist recipes")
-    parser.add_json()
-    parser.add_csv()
-    parsed = parser.parse(options)
+    parsed = make_parser().parse(options, setting_names(arguments))
     recipe = override(recipes.find(parsed.recipe), changes)
 
     from abacist import generators
@@ -71,3 +63,17 @@ def run(arguments: list[str]) -> int:
         f"{work:,} multiply-adds per problem"
     )
     return 0
+
+
+def make_parser() -> Parser:
+    """Return the parser of the command's arguments."""
+    parser = Parser(
+        "model",
+        "Show the parameters and multiply-adds of a recipe's model by component, and its shapes and\n"
+        "bytes by block.",
+        "Settings of the recipe may be added, such as --model.width 64 or --model.positions rope.",
+    )
+    parser.add_argument("recipe", metavar="RECIPE", help="a name from abacist recipes")
+    parser.add_json()
+    parser.add_csv()
+    return parser

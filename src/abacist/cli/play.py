@@ -4,20 +4,24 @@ import importlib.util
 import warnings
 from pathlib import Path
 
+from abacist.cli import named_run
 from abacist.cli.arguments import Parser, whole_number
 from abacist.errors import UserError
 
 
 def run(arguments: list[str]) -> int:
     """Return exit code 0 after the page was closed, or the folder was written."""
-    parser = _parser()
-    parsed = parser.parse(arguments)
+    parsed = make_parser().parse(arguments)
     if importlib.util.find_spec("gradio") is None:
-        raise UserError('the page needs gradio. Type pip install "abacist[app]".')
+        raise UserError(
+            "the page needs gradio, which is not installed. "
+            'Type pip install --editable ".[app]" in the clone of abacist.'
+        )
+    names = [str(named_run.find(name).path) for name in parsed.runs or ["latest"]]
     if parsed.share_space is not None:
         from abacist.app.space import write_space
 
-        written = write_space(parsed.runs or ["latest"], Path(parsed.share_space))
+        written = write_space(names, Path(parsed.share_space))
         print(f"Space: {written}. Push this folder to a Space on Hugging Face.")
         return 0
 
@@ -26,14 +30,15 @@ def run(arguments: list[str]) -> int:
     from abacist.app import page
     from abacist.app.shown_runs import open_gallery
 
-    gallery = open_gallery(parsed.runs, parsed.device)
+    gallery = open_gallery(names, parsed.device)
     with page.served(gallery, parsed.host, parsed.port, parsed.open) as address:
         print(f"Page: {address}  (Ctrl-C ends it)", flush=True)
         page.wait()
     return 0
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the command's arguments."""
     parser = Parser(
         "play",
         "Open a web page on this machine: type a problem, watch the digits appear, see what every head\n"

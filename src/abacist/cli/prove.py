@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from abacist import files
+from abacist.cli import named_run
 from abacist.cli.arguments import Parser, whole_number
 
 if TYPE_CHECKING:
@@ -14,12 +15,39 @@ if TYPE_CHECKING:
 
 def run(arguments: list[str]) -> int:
     """Return exit code 0 if certified, 1 if not."""
+    parsed = make_parser().parse(arguments)
+
+    from abacist.certificates import formal
+    from abacist.cli import show
+    from abacist.reports import terminal
+
+    trained = named_run.load(parsed)
+    source = None if parsed.formal is None else formal.weights_source(trained.trained_model())
+    certificate = proved(trained, parsed.max_minutes, parsed.precision)
+    if parsed.json:
+        print(json.dumps(certificate.to_json()))
+    else:
+        terminal.console().print(show.certificate(certificate), soft_wrap=True)
+    if not certificate.certified:
+        return 1
+    if source is not None:
+        files.make_directory(parsed.formal)
+        path = parsed.formal / formal.FILE
+        files.write_bytes(path, source.encode())
+        if not parsed.json:
+            print(f"The weights are in {path}. Next: make formal")
+    return 0
+
+
+def make_parser() -> Parser:
+    """Return the parser of the command's arguments."""
     parser = Parser(
         "prove",
         "Check every neighbourhood that a trained model can encounter. The result is a certificate\n"
         "for problems of every length, or a problem with a wrong answer.",
     )
     parser.add_run()
+    parser.add_checkpoint()
     parser.add_argument(
         "--max-minutes",
         type=whole_number(1),
@@ -41,29 +69,7 @@ def run(arguments: list[str]) -> int:
     )
     parser.add_accept_changed_extension()
     parser.add_json()
-    parsed = parser.parse(arguments)
-
-    from abacist.certificates import formal
-    from abacist.cli import show
-    from abacist.reports import terminal
-    from abacist.runs.run import load
-
-    trained = load(parsed.run, accept_changed_extension=parsed.accept_changed_extension)
-    source = None if parsed.formal is None else formal.weights_source(trained.trained_model())
-    certificate = proved(trained, parsed.max_minutes, parsed.precision)
-    if parsed.json:
-        print(json.dumps(certificate.to_json()))
-    else:
-        terminal.console().print(show.certificate(certificate), soft_wrap=True)
-    if not certificate.certified:
-        return 1
-    if source is not None:
-        files.make_directory(parsed.formal)
-        path = parsed.formal / formal.FILE
-        files.write_bytes(path, source.encode())
-        if not parsed.json:
-            print(f"The weights are in {path}. Next: make formal")
-    return 0
+    return parser
 
 
 def proved(trained: "Run", max_minutes: float = 60, precision: str = "float32") -> "Certificate":

@@ -3,21 +3,27 @@
 import json
 
 from abacist import recipes
+from abacist.cli import setting_help
 from abacist.cli.arguments import Parser
-from abacist.configuration import settings, to_json
+from abacist.configuration import to_json
 
 
 def run(arguments: list[str]) -> int:
     """Return exit code 0."""
-    parser = Parser("recipes", "List the recipes, or show one with all its settings.")
-    parser.add_argument("name", nargs="?", metavar="NAME", help="one recipe")
-    parser.add_json()
-    parsed = parser.parse(arguments)
+    parsed = make_parser().parse(arguments)
     if parsed.name is None:
         _list(parsed.json)
     else:
         _show(parsed.name, parsed.json)
     return 0
+
+
+def make_parser() -> Parser:
+    """Return the parser of the command's arguments."""
+    parser = Parser("recipes", "List the recipes, or show one with all its settings.")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="one recipe")
+    parser.add_json()
+    return parser
 
 
 def _list(as_json: bool) -> None:
@@ -26,9 +32,9 @@ def _list(as_json: bool) -> None:
         print(json.dumps(rows))
         return
     for row in rows:
-        print(f"{row['name']:22}{row['summary']}")
-        for line in row["promise"].splitlines():
-            print(f"{'':22}{line}")
+        print(row["name"])
+        for line in (row["summary"], *row["promise"].partition("\n\n")[0].splitlines()):
+            print(setting_help.fill(line, " " * 4))
     print("\nabacist recipes NAME shows every setting; abacist train NAME trains.")
 
 
@@ -37,10 +43,10 @@ def _show(name: str, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"name": name, **_statements(name), "settings": to_json(recipe)}))
         return
-    print(f"{name}: {_statements(name)['summary']}\n{_statements(name)['promise']}\n")
-    for setting in settings(recipe):
-        if setting.name != "name":
-            print(f"  {'--' + setting.name + ' ' + setting.typed:46}{setting.explanation}")
+    statements = _statements(name)
+    print(setting_help.fill(f"{name}: {statements['summary']}"))
+    print(setting_help.paragraphs(statements["promise"]))
+    print(f"\n{setting_help.all_settings(recipe)}")
 
 
 def _statements(name: str) -> dict[str, str]:

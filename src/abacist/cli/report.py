@@ -3,29 +3,26 @@
 import json
 from pathlib import Path
 
+from abacist.cli import named_run
 from abacist.cli.arguments import Parser
 from abacist.errors import UserError
+from abacist.runs.directory import RunDirectory
 
 
 def run(arguments: list[str]) -> int:
     """Return exit code 0 if the report was written, whatever the run is worth."""
-    parser = Parser(
-        "report",
-        "Write all records of a run into one HTML file that opens without a network: scores, curves,\n"
-        "failures, settings, and how to repeat it. Nothing is scored, so run abacist score first.",
-    )
-    parser.add_run()
-    parser.add_argument("--out", metavar="FILE.html", help="default: report.html in the run")
-    parser.add_json()
-    parsed = parser.parse(arguments)
+    parsed = make_parser().parse(arguments)
     check_html("--out", parsed.out)
 
     from abacist.reports import html, run_records
     from abacist.reports.run_report import run_report
-    from abacist.runs import directory
 
-    run_directory = directory.find(parsed.run)
-    damages = [] if run_directory.attention.exists() else _store_attention(run_directory.path)
+    run_directory = named_run.find(parsed.run, parsed.checkpoint)
+    damages = (
+        []
+        if run_directory.attention.exists()
+        else _store_attention(run_directory, parsed.checkpoint)
+    )
     records = run_records.read(run_directory)
     path = Path(parsed.out) if parsed.out else run_directory.report
     page = run_report(records)
@@ -45,7 +42,21 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
-def _store_attention(path: Path) -> list[str]:
+def make_parser() -> Parser:
+    """Return the parser of the command's arguments."""
+    parser = Parser(
+        "report",
+        "Write all records of a run into one HTML file that opens without a network: scores, curves,\n"
+        "failures, settings, and how to repeat it. Nothing is scored, so run abacist score first.",
+    )
+    parser.add_run()
+    parser.add_checkpoint()
+    parser.add_argument("--out", metavar="FILE.html", help="default: report.html in the run")
+    parser.add_json()
+    return parser
+
+
+def _store_attention(run_directory: RunDirectory, checkpoint: str) -> list[str]:
     """Measure the mean attention of a run once, for this report and all later ones.
 
     Returns the reason if that is impossible, such as damaged weights.
@@ -53,7 +64,7 @@ def _store_attention(path: Path) -> list[str]:
     from abacist.runs.run import load
 
     try:
-        load(path).save_attention()
+        load(run_directory.path, checkpoint=checkpoint).save_attention()
     except UserError as error:
         return [f"attention by place: {error}"]
     return []

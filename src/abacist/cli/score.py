@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from abacist import files
+from abacist.cli import named_run
 from abacist.cli.arguments import Parser, whole_number, whole_numbers
 from abacist.configuration import settings
 from abacist.scoring.config import ScoringConfig
 
 if TYPE_CHECKING:
+    from abacist.runs.directory import RunDirectory
     from abacist.runs.run import Run
     from abacist.scoring.records import Scorecard
 
@@ -18,7 +20,7 @@ _SHOWN_FAILURES = 10
 
 def run(arguments: list[str]) -> int:
     """Return exit code 0 whatever the score, or 130 if interrupted; finished suites are kept."""
-    parser = _parser()
+    parser = make_parser()
     if "--help" in arguments or "-h" in arguments:
         parser.epilog = _suites_help()
     parsed = parser.parse(arguments)
@@ -28,11 +30,10 @@ def run(arguments: list[str]) -> int:
     from abacist.cli import show
     from abacist.reports import csv_records, terminal
     from abacist.reports.tables import shortened
-    from abacist.runs.run import load
 
     if parsed.stored:
-        return _print_stored(parsed.run, parsed.json, parsed.csv)
-    trained = load(parsed.run, parsed.device)
+        return _print_stored(named_run.find(parsed.run, parsed.checkpoint), parsed.json, parsed.csv)
+    trained = named_run.load(parsed, parsed.device)
     suites = _default() if parsed.suite is None else parsed.suite.split(",")
     card = scored(trained, suites, changes)
     if parsed.csv:
@@ -78,13 +79,11 @@ def scored(
     return card
 
 
-def _print_stored(run: str, as_json: bool, csv: Path | None) -> int:
+def _print_stored(run_directory: "RunDirectory", as_json: bool, csv: Path | None) -> int:
     """Print the scorecard and the certificate that are stored, without scoring or proving again."""
     from abacist.cli import show
     from abacist.reports import csv_records, run_records, terminal
-    from abacist.runs import directory
 
-    run_directory = directory.find(run)
     card = run_records.read_scorecard(run_directory)
     if csv:
         csv_records.write(csv, csv_records.of_scorecard(card))
@@ -105,9 +104,11 @@ def _default() -> list[str]:
     return [*DEFAULT_SUITES, "strata"]
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the command's arguments."""
     parser = Parser("score", "Score a trained model by one suite or many.")
     parser.add_run()
+    parser.add_checkpoint()
     parser.add_device()
     parser.add_argument(
         "--suite",

@@ -1,12 +1,11 @@
 """`abacist solve`: let a trained model solve problems."""
 
 import json
-import re
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from abacist.cli import streams
+from abacist.cli import named_run, streams
 from abacist.cli.arguments import Parser
 from abacist.errors import ProblemError
 
@@ -17,32 +16,15 @@ if TYPE_CHECKING:
 
 def run(arguments: list[str]) -> int:
     """Return exit code 0 if all answers are right, 1 if any is wrong."""
-    parser = Parser(
-        "solve", "Let a trained model solve problems, token by token, and check its answers."
+    parsed = make_parser().parse(arguments)
+    trained = named_run.load(parsed, parsed.device)
+    if not parsed.problems and sys.stdin.isatty():
+        streams.note(
+            f"Type one problem per line, such as {trained.task.example}. Ctrl-D ends the input."
+        )
+    answers = (
+        _solve_all(trained, parsed.problems) if parsed.problems else _solve_standard_input(trained)
     )
-    parser.add_run()
-    parser.add_device()
-    parser.add_argument(
-        "problems",
-        nargs="*",
-        metavar="PROBLEM",
-        help="such as 12+34; without problems, standard input is read, one problem per line. Where the "
-        "notation has spaces, 1 234 + 5 678 is written with the spaces as typed, and with = at its end "
-        "exactly as typed",
-    )
-    parser.add_json()
-    parser.add_csv()
-    # A word such as -3+4 is a problem, which gets its own error message, and not an option.
-    signed = [word for word in arguments if re.match(r"-[0-9.(]", word)]
-    parsed = parser.parse([word for word in arguments if word not in signed])
-    problems = [*parsed.problems, *signed]
-    if not problems and sys.stdin.isatty():
-        print("Type one problem per line, such as 12+34. Ctrl-D ends the input.", file=sys.stderr)
-
-    from abacist.runs.run import load
-
-    trained = load(parsed.run, parsed.device)
-    answers = _solve_all(trained, problems) if problems else _solve_standard_input(trained)
     code = 0
     records: list[dict[str, object]] = []
     for solutions in answers:
@@ -58,6 +40,28 @@ def run(arguments: list[str]) -> int:
 
         csv_records.write(parsed.csv, records)
     return code
+
+
+def make_parser() -> Parser:
+    """Return the parser of the command's arguments."""
+    parser = Parser(
+        "solve", "Let a trained model solve problems, token by token, and check its answers."
+    )
+    parser.add_run()
+    parser.add_checkpoint()
+    parser.add_device()
+    parser.add_argument(
+        "problems",
+        nargs="*",
+        default=[],
+        metavar="PROBLEM",
+        help="such as 12+34; without problems, standard input is read, one problem per line. Where the "
+        "notation has spaces, 1 234 + 5 678 is written with the spaces as typed, and with = at its end "
+        "exactly as typed",
+    )
+    parser.add_json()
+    parser.add_csv()
+    return parser
 
 
 def _solve_all(trained: "Run", problems: list[str]) -> "Iterator[list[Solution]]":

@@ -60,6 +60,11 @@ def complain(message: object) -> None:
     print(f"abacist: {text}", file=sys.stderr, flush=True)
 
 
+def note(message: str) -> None:
+    """Print one line to standard error that is no complaint."""
+    print(message, file=sys.stderr, flush=True)
+
+
 def _cut(text: str, length: int) -> str:
     if len(text) <= length:
         return text

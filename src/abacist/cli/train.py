@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import json
+import math
 import os
 import random
 from collections.abc import Callable, Mapping
@@ -12,10 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from abacist import files, recipes
-from abacist.cli.arguments import Parser, split_off_settings, whole_number
+from abacist.cli import named_run, setting_help
+from abacist.cli.arguments import (
+    Parser,
+    named_recipe,
+    setting_names,
+    split_off_settings,
+    whole_number,
+)
 from abacist.configuration import override, settings
-from abacist.errors import ConfigurationError, ProblemError
+from abacist.errors import ConfigurationError, ProblemError, UserError, nearest
 from abacist.recipes.recipe import Recipe
+from abacist.recipes.shortening import shortened
 
 if TYPE_CHECKING:
     from abacist.certificates.record import Certificate
@@ -29,12 +38,27 @@ if TYPE_CHECKING:
 
 def run(arguments: list[str]) -> int:
     """Return exit code 0 if training reached its end, whatever the score; 130 after Ctrl-C."""
-    parser = _parser()
+    if "--help-all" in arguments:
+        return _print_settings(arguments)
+    recipe = named_recipe(arguments)
+    parser = make_parser()
     if "--help" in arguments or "-h" in arguments:
-        name = next((a for a in arguments if a in recipes.RECIPES), "add")
-        parser.epilog = _settings_help(name)
+        parser.epilog = "\n".join(
+            [
+                setting_help.fill(
+                    f"settings of the recipe {recipe.name} that are changed most often, with their "
+                    "values:"
+                ),
+                setting_help.often_changed(recipe),
+                "",
+                setting_help.fill(
+                    f"abacist train {recipe.name} --help-all explains all settings, and "
+                    "--help-all model training those of these sections."
+                ),
+            ]
+        )
     changes, options = split_off_settings(arguments)
-    parsed = parser.parse(options)
+    parsed = parser.parse(options, setting_names(arguments))
     if parsed.resume and parsed.recipe and not parsed.out and Path(parsed.recipe).is_dir():
         # abacist train --resume runs/add is what people type.
         parsed.out, parsed.recipe = parsed.recipe, None
@@ -46,6 +70,11 @@ def run(arguments: list[str]) -> int:
         raise ConfigurationError(
             "--watch belongs to the start of a run, and --resume keeps the problems that the run has. "
             "Leave --watch out."
+        )
+    if parsed.resume and parsed.quick is not None:
+        raise ConfigurationError(
+            "--quick belongs to the start of a run, and --resume keeps the steps that the run has. "
+            "Leave --quick out."
         )
     if parsed.seeds is not None or parsed.jobs is not None or _resumes_many_seeds(parsed):
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -65,7 +94,8 @@ def run(arguments: list[str]) -> int:
     return _evaluate(parsed.json, parsed.csv, trained)
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the command's arguments."""
     parser = Parser("train", "Train a recipe, score it and try to prove it right.")
     parser.add_argument(
         "recipe", nargs="?", metavar="RECIPE", help="a name from abacist recipes (default: add)"
@@ -111,6 +141,16 @@ def _parser() -> Parser:
         metavar="FILE",
         help="problems, one a line, that are solved before training, at every checkpoint and after it",
     )
+    parser.add_argument(
+        "--quick",
+        type=_fraction,
+        metavar="FRACTION",
+        help="shorten the training to this fraction of its steps, with warm-up, decay and curriculum; "
+        "the model may then be wrong",
+    )
+    parser.add_argument(
+        "--help-all", action="store_true", help="explain all settings of the recipe"
+    )
     parser.add_argument("--train-only", action="store_true", help="neither score nor prove")
     parser.add_json()
     parser.add_csv()
@@ -121,19 +161,43 @@ def _thread_count(text: str) -> int | Literal["auto"]:
     return "auto" if text == "auto" else whole_number(1)(text)
 
 
-def _settings_help(name: str) -> str:
-    lines = [f"settings of the recipe {name}, with their values:"]
-    for setting in settings(recipes.find(name)):
-        if setting.name == "name":
-            continue
-        lines.append(f"  --{setting.name} {setting.typed}")
-        lines.append(f"      {setting.explanation}")
-    return "\n".join(lines)
+def _fraction(text: str) -> float:
+    try:
+        value = float(text) if text.isascii() else math.nan
+    except ValueError:
+        value = math.nan
+    if not 0.001 <= value <= 1:
+        raise argparse.ArgumentTypeError(
+            f"must be a fraction from 0.001 to 1, got {text!r}. Try --quick 0.1"
+        )
+    return value
+
+
+def _print_settings(arguments: list[str]) -> int:
+    """Print all settings of a recipe, or those of the sections that are named."""
+    recipe = named_recipe(arguments)
+    sections = setting_help.section_names(recipe)
+    words = [word for word in arguments if word not in ("--help-all", recipe.name)]
+    for word in words:
+        if word not in sections:
+            raise UserError(
+                f"--help-all takes a recipe and sections of its settings, got {word!r}: "
+                f"{nearest(word, [*sections, *recipes.RECIPES])}"
+            )
+    print(f"settings of the recipe {recipe.name}, with their values\n")
+    print(setting_help.all_settings(recipe, words))
+    return 0
 
 
 def _recipe(parsed: argparse.Namespace, changes: dict[str, str]) -> Recipe:
     """Return the recipe with the settings that were typed, and with the problems of --watch."""
-    recipe = override(recipes.find(parsed.recipe or "add"), changes)
+    whole = recipes.find(parsed.recipe or "add")
+    if parsed.quick is not None:
+        whole = shortened(whole, parsed.quick)
+    try:
+        recipe = override(whole, changes)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error}{_advice(whole, changes)}") from error
     if parsed.watch is None:
         return recipe
     try:
@@ -149,6 +213,20 @@ def _recipe(parsed: argparse.Namespace, changes: dict[str, str]) -> Recipe:
 def _is_first_process() -> bool:
     """Whether this process reports and examines: the only one, or the first that torchrun started."""
     return os.environ.get("RANK", "0") == "0"
+
+
+def _advice(recipe: Recipe, changes: Mapping[str, str]) -> str:
+    """Return a sentence that proposes --quick if it makes the number of steps that was typed possible."""
+    typed = changes.get("training.num_steps", "")
+    if not typed.isdecimal() or not 0 < int(typed) < recipe.training.num_steps:
+        return ""
+    fraction = max(0.001, math.floor(1000 * int(typed) / recipe.training.num_steps) / 1000)
+    others = {name: value for name, value in changes.items() if name != "training.num_steps"}
+    try:
+        override(shortened(recipe, fraction), others)
+    except ConfigurationError:
+        return ""
+    return f" Or shorten all of these together: --quick {fraction:g}."
 
 
 def _start(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | None":
@@ -175,7 +253,7 @@ def _start(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | None":
 def _resume(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | None":
     from abacist.runs import directory, training
 
-    run_directory = directory.find(parsed.out or "latest")
+    run_directory = named_run.find(parsed.out or "latest")
     recipe, record = directory.read_recipe(run_directory)
     threads = record["threads"]
     if parsed.threads == "auto" and record.get("seconds_per_step_by_threads"):

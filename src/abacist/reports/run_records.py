@@ -24,6 +24,7 @@ from abacist.runs import identity
 from abacist.runs.directory import RunDirectory, read_recipe
 from abacist.runs.identity import Identity
 from abacist.scoring.records import Failure, Scorecard, Section, Solution
+from abacist.training.checkpoint_paths import step_of
 from abacist.training.metrics import Metrics, StepLoss
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class RunRecords:
     """Size of the saved weights; None if there are none."""
     damages: list[str] = field(default_factory=list)
     """One message for each thing that could not be read, with what to type."""
+    chosen_step: int | None = None
+    """Step of the checkpoint that the results are about; None if it is the newest."""
 
     @property
     def sections(self) -> dict[str, Section]:
@@ -112,6 +115,7 @@ def read(directory: RunDirectory, model: Identity | None = None) -> RunRecords:
         watched=_watched(directory, damages),
         weights_bytes=directory.weights_bytes,
         damages=damages,
+        chosen_step=None if directory.chosen is None else step_of(directory.chosen),
     )
 
 

@@ -134,6 +134,9 @@ def _lead(records: RunRecords) -> list[Markup]:
     parameters = f"{num_parameters:,} parameters, " if type(num_parameters) is int else ""
     summary = f"{_description(records.recipe)}; {parameters}trained for {steps}{seconds}."
     lead = [element("p", summary, class_="muted"), verdict(records)]
+    if records.chosen_step is not None:
+        chosen = f"All results are those of the checkpoint at step {records.chosen_step:,}."
+        lead.insert(1, element("p", chosen))
     if (records.last_step or 0) < records.recipe.training.num_steps:
         resume = code(f"abacist train --resume --out {shlex.quote(str(records.path))}")
         lead.append(element("p", "Training is not finished. To resume it, type ", resume, "."))

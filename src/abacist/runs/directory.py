@@ -15,9 +15,11 @@ runs/add-20261121-153012/
   attention.json      mean attention by difference of place, for the report
   outcome.json        cost, scores and certificate in one record, for runs that are trials of a sweep
   report.html         everything above, to be read in a browser
+  results-step-000500/  scores, certificate and report of an earlier checkpoint, if it was asked for
 """
 
 import json
+import re
 import time
 import warnings
 from collections.abc import Mapping
@@ -28,9 +30,9 @@ from typing import Any
 
 from abacist import extensions, files
 from abacist.configuration import from_json
-from abacist.errors import ConfigurationError, RunError
+from abacist.errors import CheckpointError, ConfigurationError, RunError
 from abacist.recipes.recipe import Recipe
-from abacist.training.checkpoint_paths import all_in
+from abacist.training import checkpoint_paths
 from abacist.training.metrics import Metrics
 
 RUNS = Path("runs")
@@ -41,13 +43,29 @@ FORMAT_VERSION = 2
 MAX_SEED = (1 << 63) - 1
 MAX_THREADS = 1_024
 MAX_STEP = 1 << 53
+_MOST_NAMED = 4
+"""Number of runs in a directory of many that an error message names."""
 
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """The files of one run."""
+    """The files of one run, and the checkpoint whose results are meant."""
 
     path: Path
+    chosen: Path | None = None
+    """Checkpoint whose results are meant; None stands for the newest."""
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The checkpoint whose results are meant; None if the run has no checkpoint yet."""
+        if self.chosen is not None:
+            return self.chosen
+        return next(reversed(checkpoint_paths.all_in(self.checkpoints)), None)
+
+    @property
+    def results_path(self) -> Path:
+        """Directory of the results: the run's own, or one for an earlier checkpoint."""
+        return self.path if self.chosen is None else self.path / f"results-{self.chosen.name}"
 
     @property
     def run_json(self) -> Path:
@@ -91,23 +109,23 @@ class RunDirectory:
 
     @property
     def scorecard(self) -> Path:
-        return self.path / "scorecard.json"
+        return self.results_path / "scorecard.json"
 
     @property
     def failures(self) -> Path:
-        return self.path / "failures.jsonl"
+        return self.results_path / "failures.jsonl"
 
     @property
     def lengths_picture(self) -> Path:
-        return self.path / "lengths.png"
+        return self.results_path / "lengths.png"
 
     @property
     def grid_picture(self) -> Path:
-        return self.path / "grid.png"
+        return self.results_path / "grid.png"
 
     @property
     def notation_picture(self) -> Path:
-        return self.path / "notation.png"
+        return self.results_path / "notation.png"
 
     @property
     def training_picture(self) -> Path:
@@ -115,11 +133,11 @@ class RunDirectory:
 
     @property
     def certificate(self) -> Path:
-        return self.path / "certificate.json"
+        return self.results_path / "certificate.json"
 
     @property
     def attention(self) -> Path:
-        return self.path / "attention.json"
+        return self.results_path / "attention.json"
 
     @property
     def outcome(self) -> Path:
@@ -127,7 +145,7 @@ class RunDirectory:
 
     @property
     def report(self) -> Path:
-        return self.path / "report.html"
+        return self.results_path / "report.html"
 
     @property
     def results(self) -> list[Path]:
@@ -147,7 +165,7 @@ class RunDirectory:
     @property
     def weights_bytes(self) -> int | None:
         """Size of the saved weights, of the newest checkpoint; None if there is none."""
-        paths = all_in(self.checkpoints)
+        paths = checkpoint_paths.all_in(self.checkpoints)
         if not paths:
             return None
         try:
@@ -216,10 +234,15 @@ def is_unclaimed(path: Path, first_file: str) -> bool:
     )
 
 
-def find(text: str) -> RunDirectory:
+def find(text: str, checkpoint: str | int = "last") -> RunDirectory:
     """Return the run that a user names: a directory, or `latest` for the newest one under `runs/`.
 
-    Raises `RunError` if there is no such run, or if its format version is not `FORMAT_VERSION`.
+    `checkpoint` names the checkpoint whose results are meant: `last`, `best` on validation, or a step.
+
+    Raises:
+        RunError: there is no such run, it holds several runs, or its format version is not
+            `FORMAT_VERSION`.
+        CheckpointError: it has no such checkpoint.
     """
     if text == "latest" and not Path("latest").exists():
         paths = [path.parent for path in RUNS.glob("*/run.json")]
@@ -236,9 +259,59 @@ def find(text: str) -> RunDirectory:
             f"Type abacist train --out {text} to start one there."
         )
     if not directory.run_json.is_file():
-        raise RunError(f"{text} is not a run directory: it has no run.json.")
+        runs = runs_inside(directory.path)
+        if not runs:
+            raise RunError(f"{text} is not a run directory: it has no run.json.")
+        names = ", ".join(str(run.path) for run in runs[:_MOST_NAMED])
+        more = f" and {len(runs) - _MOST_NAMED} more" * (len(runs) > _MOST_NAMED)
+        raise RunError(
+            f"{text} holds {len(runs)} run{'s' * (len(runs) > 1)}, and one is needed. "
+            f"Type one of them: {names}{more}."
+        )
     read_run_json(directory)
-    return directory
+    return directory if checkpoint == "last" else _at(directory, str(checkpoint))
+
+
+def _at(directory: RunDirectory, checkpoint: str) -> RunDirectory:
+    """Return the directory of a run for one of its checkpoints: `best`, or a step."""
+    steps = {
+        path.name: path
+        for folder in (directory.best, directory.checkpoints)
+        for path in checkpoint_paths.all_in(folder)
+    }
+    if checkpoint == "best":
+        best = checkpoint_paths.all_in(directory.best)
+        if not best:
+            raise CheckpointError(
+                f"{directory.path} has no best checkpoint: training.keep_best was false, or it was "
+                "never validated. Type --checkpoint last."
+            )
+        name = best[-1].name
+    else:
+        name = f"step-{int(checkpoint):06d}" if checkpoint.isdecimal() else checkpoint
+        if name not in steps:
+            known = ", ".join(map(str, sorted(map(checkpoint_paths.step_of, steps.values()))))
+            raise CheckpointError(
+                f"--checkpoint must be last, best or the step of a checkpoint that "
+                f"{directory.path} has ({known or 'none yet'}), got {checkpoint}. "
+                "Try --checkpoint last."
+            )
+    newest = directory.checkpoint
+    is_newest = newest is not None and newest.name == name
+    return directory if is_newest else RunDirectory(directory.path, steps[name])
+
+
+def runs_inside(path: Path) -> list[RunDirectory]:
+    """Return the runs in a directory of many, as seeds and sweeps make, ordered by name and number."""
+    found = [
+        file.parent for depth in ("*", "*/*", "*/*/*") for file in path.glob(f"{depth}/run.json")
+    ]
+
+    def numbers_by_value(run: Path) -> list[tuple[int, str]]:
+        parts = re.findall(r"\d+|\D+", str(run.relative_to(path)))
+        return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+
+    return [RunDirectory(run) for run in sorted(found, key=numbers_by_value)]
 
 
 def read_run_json(directory: RunDirectory) -> dict[str, Any]:

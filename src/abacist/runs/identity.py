@@ -20,7 +20,6 @@ import abacist
 from abacist import files
 from abacist.errors import RunError
 from abacist.runs.directory import RunDirectory, read_run_json
-from abacist.training.checkpoint_paths import all_in
 
 
 @dataclass(frozen=True)
@@ -49,15 +48,14 @@ class Identity:
 
 
 def of_directory(directory: RunDirectory) -> Identity:
-    """Return the identity of the model in the newest checkpoint of a run.
+    """Return the identity of the model in the checkpoint of a run whose results are meant.
 
     Raises `RunError` if there is no checkpoint, or if it or `run.json` cannot be read.
     """
     recipe = read_run_json(directory).get("recipe")
-    checkpoints = all_in(directory.checkpoints)
-    if not checkpoints:
+    if directory.checkpoint is None:
         raise RunError(f"{directory.path} has no checkpoint.")
-    file = checkpoints[-1] / "model.safetensors"
+    file = directory.checkpoint / "model.safetensors"
     with files.os_errors_as_run_errors("read", file):
         return Identity(hashlib.sha256(file.read_bytes()).hexdigest(), configuration_sha256(recipe))
 

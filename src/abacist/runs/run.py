@@ -45,7 +45,8 @@ from abacist.scoring.trained_model import TrainedModel
 from abacist.scoring.typed import solve_typed
 from abacist.tasks.config import ArithmeticConfig
 from abacist.tasks.task import Task
-from abacist.training import checkpoint
+from abacist.training.checkpoint import read as read_checkpoint
+from abacist.training.checkpoint import weights_sha256 as sha256_of_weights
 
 
 class Run:
@@ -75,12 +76,12 @@ class Run:
         )
         self._file_sha256: dict[str, str] = {}
         if weights_file_sha256 is not None:
-            self._file_sha256[checkpoint.weights_sha256(model)] = weights_file_sha256
+            self._file_sha256[sha256_of_weights(model)] = weights_file_sha256
 
     @property
     def identity(self) -> Identity:
         """The identity of the model with the weights that it has now, even if they were changed."""
-        weights_sha256 = checkpoint.weights_sha256(self.model)
+        weights_sha256 = sha256_of_weights(self.model)
         return Identity(
             self._file_sha256.get(weights_sha256, weights_sha256), self._configuration_sha256
         )
@@ -199,6 +200,7 @@ class Run:
     def save_attention(self) -> PlaceAttention:
         """Measure mean attention by difference of place and store it for the report."""
         attention = place_attention(self.look(self.task.example))
+        files.make_directory(self.directory.results_path)
         files.write_json(
             self.directory.attention,
             {"step": self.step, **self.identity.to_json(), **attention.to_json()},
@@ -254,6 +256,7 @@ class Run:
             source_sha256=source["source_sha256"],
         )
         with files.not_saved_as_warning("The certificate"):
+            files.make_directory(self.directory.results_path)
             files.write_json(self.directory.certificate, certificate.to_json())
         return certificate
 
@@ -262,20 +265,20 @@ def load(
     path: str | Path,
     device: str = "cpu",
     *,
-    best: bool = False,
+    checkpoint: str | int = "last",
     accept_changed_extension: bool = True,
 ) -> Run:
-    """Load a run with the weights of its newest checkpoint. `latest` stands for the newest run.
+    """Load a run with the weights of a checkpoint. `latest` stands for the newest run.
 
-    `best` takes the checkpoint that was best on validation instead. An extension that has changed
-    since the training is a warning, or an error without `accept_changed_extension`.
+    `checkpoint` is `last`, `best` (the one that was best on validation) or a step. An extension that
+    has changed since the training is a warning, or an error without `accept_changed_extension`.
 
     Raises:
         RunError: there is no run in `path`, or an extension that it needs is not loaded.
         CheckpointError: there is no checkpoint, or it is damaged; the message names the file.
     """
     extensions.load_installed()
-    run_directory = directory.find(str(path))
+    run_directory = directory.find(str(path), checkpoint)
     recipe, record = read_recipe(run_directory)
     if accept_changed_extension:
         extensions.warn_of_changes(record, run_directory.path)
@@ -283,16 +286,16 @@ def load(
         extensions.refuse_changes(record, run_directory.path)
     torch_device = find_device(device)
     model = build_model(recipe)
-    checkpoints = checkpoint.all_in(run_directory.best if best else run_directory.checkpoints)
-    if not checkpoints:
+    if run_directory.checkpoint is None:
         raise CheckpointError(
             f"{run_directory.path} has no checkpoint yet. "
             f"Type abacist train --resume --out {run_directory.path}."
         )
-    newest = checkpoint.read(checkpoints[-1])
-    newest.load_weights(model)
-    progress = newest.progress
-    if not best and not progress.finished and progress.step < recipe.training.num_steps:
+    stored = read_checkpoint(run_directory.checkpoint)
+    stored.load_weights(model)
+    progress = stored.progress
+    is_partial = not progress.finished and progress.step < recipe.training.num_steps
+    if is_partial and run_directory.chosen is None:
         warnings.warn(
             f"{run_directory.path} is trained for {progress.step} of "
             f"{recipe.training.num_steps} steps",
@@ -304,7 +307,7 @@ def load(
         record["seed"],
         model.to(torch_device).eval(),
         progress.step,
-        newest.weights_sha256,
+        stored.weights_sha256,
     )
 
 

@@ -39,6 +39,7 @@ class ScorecardFile:
         failures += [failure | self.model.to_json() for failure in card.failures_to_json()]
         lines = "".join(json.dumps(failure) + "\n" for failure in failures)
         with files.not_saved_as_warning("The scorecard"):
+            files.make_directory(self.directory.results_path)
             files.write_bytes(self.directory.failures, lines.encode())
             files.write_json(self.directory.scorecard, whole)
 

@@ -103,5 +103,6 @@ def check(names: Sequence[str]) -> None:
             raise ConfigurationError(f"track must be one of {', '.join(TRACKERS)}, got {name!r}.")
         if importlib.util.find_spec(name) is None:
             raise ConfigurationError(
-                f'tracking with {name} needs the package {name}. Type pip install "abacist[track]".'
+                f"tracking with {name} needs the package {name}. "
+                'Type pip install --editable ".[track]" in the clone of abacist.'
             )
