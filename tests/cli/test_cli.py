@@ -43,7 +43,7 @@ def test_every_command_explains_itself(run, command):
 
 
 def test_train_help_explains_every_setting(run):
-    out = run("train", "add", "--help")[1]
+    out = run("train", "add", "--help-all")[1]
     assert "--model.width 32\n      Width of the residual stream." in out
     assert "--model.positions.0.window 0,1" in out
 
@@ -321,7 +321,7 @@ def test_a_run_of_another_format_version_is_refused(run, untrained, certified, c
             "--num-problems: must be a whole number from 1",
         ),
         (["prove", "."], "holds no run"),
-        (["prove", "latest", "extra"], "abacist prove has no use for 'extra'"),
+        (["prove", "latest", "extra"], "abacist prove does not use 'extra'"),
         (["recipes", "adds"], "did you mean 'add'?"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -425,3 +425,17 @@ def test_a_model_that_cannot_be_proved_still_gets_its_results(run, tmp_path, qui
     )
     assert code == 0
     assert "too narrow" in json.loads(out)["certificate"]["reason"]
+
+
+def test_an_encoder_gets_no_advice_in_a_circle(run, tmp_path, quick_settings):
+    settings = {k: v for k, v in quick_settings.items() if k.startswith(("model.", "training."))}
+    path = str(tmp_path / "run")
+    options = ("--out", path, "--train-only", "--task.operand_digits", "3,2")
+    assert run("train", "parallel", *options, *_settings(settings))[0] == 0
+    code, out, _ = run("prove", path)
+    assert code == 1
+    assert "an encoder" in out
+    assert "--model.direction" not in out
+    code, _, err = run("train", "parallel", "--model.direction", "causal")
+    assert code == 2
+    assert "Try --model.direction both, or --format reversed." in err

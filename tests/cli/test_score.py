@@ -62,9 +62,27 @@ def test_suites_scored_at_different_times_stand_side_by_side(run, untrained):
         json.loads(line)["suite"] for line in untrained.directory.failures.read_text().splitlines()
     }
     assert suites == {"lengths", "splits", "probes"}
-    run("score", path, "--suite", "splits", "--num-problems", "3")
-    assert stored(untrained)["sections"]["splits"] != both["sections"]["splits"]
-    assert stored(untrained)["sections"]["probes"] == both["sections"]["probes"]
+
+
+def test_a_section_of_more_problems_is_kept_and_the_command_says_so(run, untrained):
+    path, lines = str(untrained.path), untrained.directory.failures
+    run("score", path, "--suite", "splits,probes", "--num-problems", "20")
+    before, failures = stored(untrained), lines.read_bytes()
+    size = sum(row["proportion"]["n"] for row in before["sections"]["splits"]["rows"])
+    code, out, err = run("score", path, "--suite", "splits", "--num-problems", "3", "--json")
+    fewer = json.loads(out)["sections"]["splits"]
+    assert code == 0
+    assert fewer != before["sections"]["splits"]
+    assert err == (
+        f"abacist: warning: {untrained.directory.scorecard} keeps the section splits of {size} "
+        f"problems; the one of {sum(r['proportion']['n'] for r in fewer['rows'])} is not stored.\n"
+    )
+    assert stored(untrained) == before
+    assert lines.read_bytes() == failures
+    _, _, err = run("score", path, "--suite", "splits", "--num-problems", "30")
+    assert err == ""
+    assert stored(untrained)["sections"]["splits"] != before["sections"]["splits"]
+    assert stored(untrained)["sections"]["probes"] == before["sections"]["probes"]
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,10 @@ def make_parser() -> Parser:
     parser.add_argument("recipe", metavar="RECIPE", help="a name from abacist recipes")
     parser.add_argument("--split", choices=[*_SPLITS, "all"], help="default: train, or all")
     parser.add_argument(
-        "--num-problems", type=whole_number(1), metavar="N", help="default: 4, 10000 or 1000000"
+        "--num-problems",
+        type=whole_number(1),
+        metavar="N",
+        help="default: 4 to show, 10000 to export, 100000 from each split to check",
     )
     parser.add_argument(
         "--every", action="store_true", help="export: every problem of a finite space once"
@@ -139,7 +142,7 @@ def _export(parsed: argparse.Namespace, recipe: Recipe) -> int:
         "every": parsed.every,
         "seed": parsed.seed,
     }
-    with Ticker("exporting") as ticker:
+    with Ticker("exporting", unit="problems") as ticker:
         beside = export(
             exported_records(task, format, recipe.split, blocks, generator),
             path,
@@ -166,9 +169,9 @@ def _check(parsed: argparse.Namespace, recipe: Recipe) -> int:
     if parsed.out and Path(parsed.out).exists():
         raise RunError(f"{parsed.out} exists. Type another --out, or remove it first.")
     task, _ = build_problems(recipe)
-    with Ticker("checking") as ticker:
+    with Ticker("checking", unit="problems") as ticker:
         outcome = check(
-            task, recipe.split, parsed.num_problems or 1_000_000, parsed.seed, ticker.update
+            task, recipe.split, parsed.num_problems or 100_000, parsed.seed, ticker.update
         )
     overlap = sum(outcome.overlap.values())
     histograms = [_histogram(name, counts) for name, counts in outcome.histograms.items()]

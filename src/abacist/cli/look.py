@@ -67,7 +67,7 @@ def _look(
     lenses = LENSES if names == ["all"] else select_lenses(names, inspected)
     findings: dict[str, Finding] = {}
     notes = []
-    with Ticker("looking") as ticker:
+    with Ticker("looking", unit="lenses") as ticker:
         for number, (name, lens) in enumerate(lenses.items()):
             ticker.update(number, len(lenses), name)
             obstacle = lens.obstacle(inspected)

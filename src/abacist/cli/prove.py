@@ -76,5 +76,5 @@ def proved(trained: "Run", max_minutes: float = 60, precision: str = "float32") 
     """Certify a run with progress shown."""
     from abacist.cli.progress import Ticker
 
-    with Ticker("proving") as ticker:
+    with Ticker("proving", unit="cases") as ticker:
         return trained.prove(max_minutes, ticker.update, precision)

@@ -1,5 +1,6 @@
 """`abacist score`: score a trained model by one suite or many."""
 
+import contextlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,6 +9,7 @@ from abacist import files
 from abacist.cli import named_run
 from abacist.cli.arguments import Parser, whole_number, whole_numbers
 from abacist.configuration import settings
+from abacist.errors import RunError
 from abacist.scoring.config import ScoringConfig
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ def scored(
     """Score a run, show the progress, and draw the pictures."""
     from abacist.cli.progress import Ticker
     from abacist.reports import matplotlib_figures, score_plots
+    from abacist.reports.run_records import read_scorecard
     from abacist.scoring.scorecard import DEFAULT_SUITES
 
     with Ticker("scoring") as ticker:
@@ -70,8 +73,12 @@ def scored(
             lambda name, done, total: ticker.update(done, total, name),
             **(changes or {}),
         )
+    sections = dict(card.sections)
+    with contextlib.suppress(RunError):
+        # A section of more problems may have been kept, and the pictures show what is stored.
+        sections |= read_scorecard(trained.directory).sections
     for suite, path in _pictures(trained, card).items():
-        plots = score_plots.of_section(suite, card.sections[suite])
+        plots = score_plots.of_section(suite, sections[suite])
         if not plots:
             continue
         with files.not_saved_as_warning("The picture"):

@@ -68,7 +68,7 @@ def _solve_all(trained: "Run", problems: list[str]) -> "Iterator[list[Solution]]
     """Yield the solutions of all problems at once, and show the progress."""
     from abacist.cli.progress import Ticker
 
-    with Ticker("solving") as ticker:
+    with Ticker("solving", unit="problems") as ticker:
 
         def report(solved: int, written: int) -> None:
             ticker.update(solved, len(problems), f"{written:,} tokens of the next batch written")

@@ -326,7 +326,7 @@ def _train_many(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
     plan, path = (_plan_in if parsed.resume else _plan_of_seeds)(parsed, changes)
     executor = LocalProcesses(parsed.jobs, plan.threads)
     name = plan.recipe.name
-    with Ticker("training seeds") as ticker:
+    with Ticker("training seeds", unit="steps") as ticker:
         is_announced = False
 
         def update(progress: "Progress") -> None:
@@ -334,8 +334,10 @@ def _train_many(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
             if not is_announced:
                 ticker.say(f"training seeds of {name} into {path}")
             is_announced = True
+            finished = len(progress.outcomes)
             right = sum(outcome.is_right for outcome in progress.outcomes)
-            details = f"{len(progress.outcomes)} seeds finished, {right} without an error"
+            seeds = "seed" if finished == 1 else "seeds"
+            details = f"{finished} {seeds} finished, {right} without an error"
             ticker.update(progress.steps, progress.total_steps, details)
 
         try:
@@ -404,7 +406,7 @@ def _with_progress(
     recipe: Recipe, path: Path, track: str | None, carry_out: "Callable[[Observer], Run]"
 ) -> "Run | None":
     """Train with progress shown; after Ctrl-C, say how to resume and return None."""
-    from abacist.cli.progress import Ticker
+    from abacist.cli.progress import Ticker, time_left
     from abacist.intervals import percent
     from abacist.reports import terminal
     from abacist.training.loop import Observer, TrainingInterrupted
@@ -437,11 +439,11 @@ def _with_progress(
             if metrics.step == 0:
                 self.latest = ""
                 return
-            left = metrics.seconds / metrics.step * (total - metrics.step)
+            left = time_left(metrics.seconds / metrics.step * (total - metrics.step))
             self.ticker.say(
                 f"step {metrics.step:>6,} of {total:,}   loss {metrics.loss:.5f}   "
                 f"exact match {value} of {match.n:,} validation problems   {speed}   "
-                f"{metrics.seconds:.0f} s, {left:.0f} s left"
+                + ", ".join(filter(None, [f"{metrics.seconds:.0f} s", left]))
             )
 
     if not _is_first_process():
@@ -449,7 +451,7 @@ def _with_progress(
             return carry_out(Observer())
         return None
     with contextlib.ExitStack() as stack:
-        ticker = stack.enter_context(Ticker("training"))
+        ticker = stack.enter_context(Ticker("training", unit="steps"))
         observer: Observer = Shown(ticker)
         if track is not None:
             from abacist.runs.tracking import Tracked

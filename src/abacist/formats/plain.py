@@ -46,6 +46,9 @@ _SYMBOLS = {"+ mod": "+"}
 OPERAND, ANSWER = "operand", "answer"
 """Parts of a calculation, as `roles` names them."""
 
+_MOST_OPERANDS = 256 - Field.OPERAND
+"""Largest number of operands of a line: the field of a token is a byte."""
+
 
 class PlainFormat:
     """Writes, annotates and reads calculations."""
@@ -201,6 +204,11 @@ class PlainFormat:
     def _prompt_pieces(self, problems: Problems, generator: torch.Generator | None) -> list[Piece]:
         batch, device = len(problems), problems.digits_BNW.device
         config = self.config
+        if problems.num_operands > self._writable_operands:
+            raise ProblemError(
+                f"a problem has {problems.num_operands:,} numbers and this format writes at most "
+                f"{self._writable_operands}. Type fewer, or train with --format running-sums."
+            )
         lengths = problems.lengths_BN
         around = config.spaces in ("around", "thousands")
         space = constant(self.space_id, batch, device) if self.space_id is not None else None
@@ -252,6 +260,13 @@ class PlainFormat:
             pieces = [minus, *pieces] if config.negative == "sign-first" else [*pieces, minus]
         return pieces
 
+    @property
+    def _writable_operands(self) -> int:
+        """Largest number of operands of a line. Padded answers have one width, whatever the number."""
+        if self.config.answer_padding == "none":
+            return _MOST_OPERANDS
+        return 10 if self._most_operands <= 10 else 100
+
     def _operand_widths(self, lengths_BN: Tensor) -> Tensor:
         """Return the number of digits of each problem's padded operands, int64 (B,)."""
         return self._longest_of(lengths_BN, self.config.operand_padding)
@@ -270,8 +285,9 @@ class PlainFormat:
             return torch.full_like(longest, self._widest)
         if "*" in self._operations:
             return 2 * longest
-        # A sum of up to ten operands has at most one digit more than the longest, longer sums two.
-        more = 1 if self._most_operands < 11 else 2
+        # A sum of at most 10 operands has at most one digit more than the longest, of 100 two, and so on.
+        count = max(self._most_operands, lengths_BN.shape[1])
+        more = 1 + (count > 10) + (count > 100)
         return longest + more * ("+" in self._operations)
 
     def _longest_of(self, lengths_BN: Tensor, padding: str) -> Tensor:

@@ -80,8 +80,9 @@ class RunningSumsFormat(CalculationFormat):
     def target_lengths(self, problems: Problems) -> Tensor:
         """Return the largest possible number of tokens after `=`, int64 (B,)."""
         lengths = problems.lengths_BN
-        # A sum of up to ten operands has at most one digit more than the longest, further sums two.
-        more = torch.where(torch.arange(lengths.shape[1], device=lengths.device) < 10, 1, 2)
+        # A sum of at most 10 operands has at most one digit more than the longest, of 100 two, and so on.
+        counts = torch.arange(1, lengths.shape[1] + 1, device=lengths.device)
+        more = 1 + (counts > 10).long() + (counts > 100).long()
         widths = lengths.cummax(dim=1).values + more + 1
         return (widths * (lengths > 0))[:, 1:].sum(dim=1)
 

@@ -103,8 +103,8 @@ def generate(
     """
     if not model.is_causal:
         raise ConfigurationError(
-            "an encoder writes all answer tokens at once and does not generate. "
-            "Train with --model.direction causal."
+            "an encoder writes all answer tokens at once and does not generate them one by one. "
+            "Let run.solve write its answers."
         )
     tokens_SB, running_B, margins_SB, losses_SB = _write(
         model, prompt, continuation, max_new_tokens, end_id, on_step, sampling

@@ -13,7 +13,7 @@ def obstacle_to_finite_receptive_field(config: ModelConfig) -> str | None:
     """
     remedy = "Train with --model.positions place-relative."
     if config.direction != "causal":
-        return "it is an encoder, which sees all of a line. Train with --model.direction causal."
+        return "it is an encoder, which sees all of a line; only decoders can be certified."
     if config.length_scaling:
         return (
             "its attention becomes sharper as the number of tokens grows. "

@@ -1,18 +1,21 @@
 """The scorecard and the failures of a run, as files in its directory.
 
 Suites are scored at different times. Each replaces its own section and leaves the sections of the
-other suites in place, provided that they scored the same model.
+other suites in place, provided that they scored the same model. A section of more problems is never
+replaced by one of fewer; a warning says which is kept.
 """
 
 import json
 import warnings
+from dataclasses import replace
 from typing import Any
 
 from abacist import files
+from abacist.configuration import from_json
 from abacist.runs import identity
 from abacist.runs.directory import RunDirectory
 from abacist.runs.identity import Identity
-from abacist.scoring.records import Scorecard
+from abacist.scoring.records import Scorecard, Section
 from abacist.scoring.scorecard import merged
 
 
@@ -28,20 +31,45 @@ class ScorecardFile:
             model: identity of that model.
         """
         self.directory, self.step, self.model = directory, step, model
+        self._announced: set[str] = set()
         self._stored = self._read()
         self._stored_failures = self._read_failures() if self._stored else []
 
     def store(self, card: Scorecard) -> None:
         """Write the stored scorecard with the sections of `card` added or replaced."""
-        new = {"step": self.step, **self.model.to_json(), **identity.package(), **card.to_json()}
+        kept = {name for name in card.sections if self._has_more_problems(name, card)}
+        replaced = {name: s for name, s in card.sections.items() if name not in kept}
+        added = replace(card, sections=replaced)
+        new = {"step": self.step, **self.model.to_json(), **identity.package(), **added.to_json()}
         whole = merged(self._stored, new) if self._stored else new
-        failures = [f for f in self._stored_failures if f["suite"] not in card.sections]
-        failures += [failure | self.model.to_json() for failure in card.failures_to_json()]
+        failures = [f for f in self._stored_failures if f["suite"] not in replaced]
+        failures += [failure | self.model.to_json() for failure in added.failures_to_json()]
         lines = "".join(json.dumps(failure) + "\n" for failure in failures)
         with files.not_saved_as_warning("The scorecard"):
             files.make_directory(self.directory.results_path)
             files.write_bytes(self.directory.failures, lines.encode())
             files.write_json(self.directory.scorecard, whole)
+
+    def _has_more_problems(self, name: str, card: Scorecard) -> bool:
+        """Whether the stored section of a suite is complete and larger; says so once."""
+        stored = self._stored["sections"].get(name) if self._stored else None
+        if stored is None:
+            return False
+        try:
+            section: Section = from_json(Section, stored, name)
+        except (ValueError, KeyError, TypeError):
+            return False
+        stored_size, size = section.num_problems, card.sections[name].num_problems
+        if not section.complete or stored_size <= size:
+            return False
+        if name not in self._announced:
+            self._announced.add(name)
+            warnings.warn(
+                f"{self.directory.scorecard} keeps the section {name} of {stored_size:,} problems; "
+                f"the one of {size:,} is not stored.",
+                stacklevel=3,
+            )
+        return True
 
     def _read(self) -> dict[str, Any] | None:
         """Return the stored scorecard; None, with a warning, if no section can be added to it."""

@@ -35,15 +35,20 @@ class _Draw:
     draw: Callable[[], Problems]
     """Draws the problems, at most `num_problems`."""
 
+    @property
+    def work(self) -> int:
+        """Share in the progress: about the number of tokens, because long problems take longer."""
+        return self.num_problems * (self.digits + 1)
+
 
 def by_length(trained_model: TrainedModel, on_progress: Progress) -> Section:
     """Score test problems of every length."""
     draws = list(
         _draws(trained_model.task, trained_model.split, trained_model.scoring, trained_model.seed)
     )
-    judge = Judge(trained_model, on_progress, total=sum(draw.num_problems for draw in draws))
+    judge = Judge(trained_model, on_progress, total=sum(draw.work for draw in draws))
     rows = [
-        judge.scored_row(draw.name, draw.kind, draw.digits, draw.draw(), work=draw.num_problems)
+        judge.scored_row(draw.name, draw.kind, draw.digits, draw.draw(), work=draw.work)
         for draw in draws
     ]
     return judge.section("Exact match on test problems", rows)

@@ -188,6 +188,11 @@ class Section:
         """Length of the longest training operand that was scored; 1 if there is no such row."""
         return max((row.digits for row in self.rows if row.kind == "trained"), default=1)
 
+    @property
+    def num_problems(self) -> int:
+        """Number of problems, summed over all rows."""
+        return sum(row.proportion.n for row in self.rows if row.proportion is not None)
+
     def to_json(self) -> dict[str, object]:
         """All fields but the failures."""
         return {name: to_json(value) for name, value in vars(self).items() if name != "failures"}

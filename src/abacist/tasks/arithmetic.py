@@ -14,7 +14,7 @@ from torch import Tensor
 from abacist.errors import ProblemError
 from abacist.tasks import carry_chains, digits
 from abacist.tasks.column_rule import ColumnRule
-from abacist.tasks.config import ArithmeticConfig
+from abacist.tasks.config import MOST_ASKED_OPERANDS, ArithmeticConfig
 from abacist.tasks.problems import OPERATIONS, Numbers, Problems, Shapes
 from abacist.tasks.reading import quoted, whole_number
 from abacist.tasks.space import Space
@@ -261,7 +261,7 @@ class Arithmetic:
         parts = [part.strip() for part in re.split(r"//|[-+*%]", question)]
         operands = [whole_number(part, expression, max_digits) for part in parts]
         is_known = len(set(symbols)) == 1 and symbols[0] in self.operations
-        is_counted = self.config.min_operands <= len(parts) <= self.config.max_operands
+        is_counted = self.config.min_operands <= len(parts) <= self._most_asked
         if not (is_known and is_counted and None not in operands):
             raise ProblemError(
                 f"cannot read {quoted(expression)}: {self._complaint(expression, parts, symbols)} "
@@ -275,8 +275,15 @@ class Arithmetic:
         return symbols[0], [operand for operand in operands if operand is not None]
 
     def _counts(self) -> str:
-        low, high = self.config.min_operands, self.config.max_operands
-        return f"{low} numbers" if low == high else f"{low} to {high} numbers"
+        low, high = self.config.min_operands, self._most_asked
+        return f"{low} numbers" if low == high else f"{low} to {high:,} numbers"
+
+    @property
+    def _most_asked(self) -> int:
+        """Largest number of operands that can be asked for: a task with several takes more than in training."""
+        config = self.config
+        varies = config.min_operands < config.max_operands
+        return MOST_ASKED_OPERANDS if varies else config.max_operands
 
     def _kind(self) -> str:
         return "a sum" if self.operations == ("+",) else "a problem"

@@ -23,6 +23,8 @@ Sampling = Literal["lengths", "nines", "values", "carry-chains", "propagate"]
 
 LONGEST_OPERAND = 1_000_000
 MOST_OPERANDS = 25
+MOST_ASKED_OPERANDS = 1_000
+"""Largest number of operands of a problem that a person types, where tasks take any number."""
 LABELS = string.ascii_letters
 """Labels of numbers to be sorted, in this order: a to z, then A to Z."""
 MOST_LABELS = len(LABELS)
