@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 .PHONY: demo test formal clean
 
 demo: .venv/installed
-	.venv/bin/abacist train add
+	.venv/bin/abacist train add --out runs/demo --overwrite
 
 test: .venv-test/installed
 	.venv-test/bin/ruff format --check .

@@ -100,8 +100,8 @@ HEAD = """\
 This page has a section for every recipe with a committed record, with the command that makes the record.
 `python benchmarks/records.py --pages` generates the page.
 
-Seconds are wall-clock seconds, with processor seconds in parentheses.
-The machine has two cores and often had other work to do.
+Training times are seconds of the processor, which the other work of the machine does not lengthen.
+A seed that was resumed has seconds of the clock.
 All problems belong to the test split, unless a row names every problem of a space or a set of probes.
 Errors are counted on the last checkpoint.
 
@@ -137,11 +137,16 @@ def records() -> dict[str, dict[str, Any]]:
     return {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
 
 
-def cost(seeds: list[dict[str, Any]]) -> str:
-    """Return the median training time in seconds of the clock and of the processor, as `12 (11)`."""
-    clock = f"{statistics.median(seed['seconds'] for seed in seeds):,.0f}"
-    processor = [seed["processor_seconds"] for seed in seeds if seed["processor_seconds"]]
-    return f"{clock} ({statistics.median(processor):,.0f})" if processor else clock
+def training_seconds(seeds: list[dict[str, Any]]) -> float:
+    """Return the median training time, the one figure that the README, this page and recipes state.
+
+    It is counted in seconds of the processor, which other programs do not lengthen, or of the clock
+    where a record lacks those of a seed that was resumed.
+    """
+    processor = [seed["processor_seconds"] for seed in seeds]
+    if None in processor:
+        return statistics.median(seed["seconds"] for seed in seeds)
+    return statistics.median(processor)
 
 
 def certified(seeds: list[dict[str, Any]]) -> str:
@@ -188,7 +193,7 @@ def summary() -> str:
     for name, record in records().items():
         seeds = record["seeds"]
         first = headline_rows(name, seeds)[0]
-        seconds = statistics.median(seed["seconds"] for seed in seeds)
+        seconds = training_seconds(seeds)
         lines.append(
             [
                 f"[`{name}`](docs/results.md#{name})",
@@ -229,7 +234,7 @@ def side_by_side() -> str:
                 lines.append([document, f"`{name}`", f"{parameters(name):,}", *missing])
                 continue
             seeds = committed[name]["seeds"]
-            seconds = statistics.median(seed["seconds"] for seed in seeds)
+            seconds = training_seconds(seeds)
             recipe = f"[`{name}`](../results.md#{name})" + " *" * (name in EARLIER_RECORDS)
             first = [document, recipe, f"{seeds[0]['parameters']:,}", f"{seconds:,.0f}"]
             last = certified(seeds)
@@ -254,8 +259,8 @@ def chapter(name: str, record: dict[str, Any]) -> str:
         "",
         f"`{command(name, len(seeds))}` ([record](../results/{name}.json))",
         "",
-        f"{seeds[0]['parameters']:,} parameters, {seeds[0]['steps']:,} steps, {cost(seeds)} s "
-        f"(median), at most {memory:,} MiB of memory.",
+        f"{seeds[0]['parameters']:,} parameters, {seeds[0]['steps']:,} steps, "
+        f"{training_seconds(seeds):,.0f} s of training (median), at most {memory:,} MiB of memory.",
         *earlier_settings(name),
         "",
         "| wrong | " + " | ".join(f"seed {seed['seed']}" for seed in seeds) + " | n | 95 % right |",
@@ -268,7 +273,8 @@ def chapter(name: str, record: dict[str, Any]) -> str:
         sizes = sorted({row["n"] for row in rows})
         n = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
         lines.append(f"| {rows[0]['name']}{measure} | {wrong} | {n} | {interval(rows)} |")
-    lines.append(seed_row("training, s", [f"{seed['seconds']:,}" for seed in seeds]))
+    times = [seed["processor_seconds"] or seed["seconds"] for seed in seeds]
+    lines.append(seed_row("training, s", [f"{seconds:,}" for seconds in times]))
     proofs = [seed["certificate"] for seed in seeds]
     if all(proofs):
         wrong_cases = ["–" if proof["wrong"] is None else f"{proof['wrong']:,}" for proof in proofs]

@@ -114,6 +114,13 @@ def test_every_public_name_exists():
         _ = abacist.trian
 
 
+def test_dir_of_the_package_shows_the_public_names_and_no_others():
+    import abacist
+
+    shown = [name for name in dir(abacist) if not name.startswith("_")]
+    assert shown == sorted(abacist.__all__)
+
+
 def test_nothing_is_unpickled():
     for file in FILES:
         assert "pickle" not in file.read_text().replace("unpickled", "")

@@ -67,7 +67,7 @@ def test_the_output_shown_in_the_readme_is_that_of_the_record():
         point = curve[int(step.replace(",", ""))]
         assert (loss, exact_match) == (f"{point['loss']:.5f}", percent(point["exact_match"]))
     rows = {row["name"]: row for row in seed["rows"]}
-    shown = re.findall(r"^(.+?) +100% +(\d+) +([\d,]+) +.+% +([\d.]+)$", output, re.MULTILINE)
+    shown = re.findall(r"^(.+?) +100% +(\d+) +([\d,]+) +(?:.+%|–) +([\d.]+)$", output, re.MULTILINE)
     assert len(shown) == 5
     for name, wrong, n, margin in shown:
         row = rows[name]
@@ -83,6 +83,24 @@ def test_commands_in_the_readme_exist():
     assert len(lines) >= 3
     for line in lines:
         assert line.split()[0] in COMMANDS, line
+
+
+def test_examples_of_the_readme_use_the_run_that_its_first_command_makes():
+    demo = re.search(r"^demo: .*\n\t.+ --out (\S+)", (ROOT / "Makefile").read_text(), re.MULTILINE)[
+        1
+    ]
+    assert f"training add into {demo}: " in README
+    runs = re.findall(r"^\$ \.venv/bin/abacist (?:solve|look) (\S+)", README, flags=re.MULTILINE)
+    assert set(runs) == {demo}
+
+
+def test_the_training_time_of_add_is_one_figure_everywhere():
+    seeds = json.loads((ROOT / "results" / "add.json").read_text())["seeds"]
+    seconds = f"{benchmark('records').training_seconds(seeds):.0f}"
+    assert f"about {seconds} seconds of training" in RECIPES["add"].__doc__
+    assert f"| sums of every length | 13,676 | {seconds} |" in README
+    chapter = (ROOT / "docs" / "results.md").read_text().partition("\n## add\n")[2]
+    assert f" {seconds} s of training (median)" in chapter.partition("\n## ")[0]
 
 
 def test_files_named_in_the_reading_order_exist():

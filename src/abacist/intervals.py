@@ -1,6 +1,7 @@
 """Proportions with their sample sizes and confidence intervals."""
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -118,6 +119,45 @@ def difference(first: Proportion, second: Proportion) -> Difference | None:
     below = math.hypot(first.value - low1, high2 - second.value)
     above = math.hypot(high1 - first.value, second.value - low2)
     return Difference(value, (max(-1.0, value - below), min(1.0, value + above)))
+
+
+def difference_of_means(first: Sequence[float], second: Sequence[float]) -> Difference | None:
+    """Return the difference of the means of two samples of proportions; None if one has fewer than 2.
+
+    The interval is Welch's (Welch 1947), which does not assume equal variances.
+    """
+    if min(len(first), len(second)) < 2:
+        return None
+    value = statistics.mean(first) - statistics.mean(second)
+    squares = [statistics.variance(sample) / len(sample) for sample in (first, second)]
+    if not sum(squares):
+        return Difference(value, (value, value))
+    freedom = sum(squares) ** 2 / sum(
+        square**2 / (len(sample) - 1)
+        for square, sample in zip(squares, (first, second), strict=True)
+    )
+    half = _student_quantile(freedom) * math.sqrt(sum(squares))
+    return Difference(value, (max(-1.0, value - half), min(1.0, value + half)))
+
+
+def _student_quantile(freedom: float) -> float:
+    """Return the 97.5 % quantile of Student's distribution, by bisection of its integrated density."""
+    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2))
+    scale /= math.sqrt(freedom * math.pi)
+
+    def share_below(bound: float) -> float:
+        # With x = sqrt(freedom) tan(angle), the density becomes a power of the cosine.
+        top, steps = math.atan(bound / math.sqrt(freedom)), 200
+        weights = [1, *[4, 2] * (steps // 2 - 1), 4, 1]
+        cosines = (math.pow(math.cos(top * i / steps), freedom - 1) for i in range(steps + 1))
+        simpson = sum(w * c for w, c in zip(weights, cosines, strict=True)) * top / steps / 3
+        return 0.5 + scale * math.sqrt(freedom) * simpson
+
+    low, high = 1.9, 13.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if share_below(middle) < 0.975 else (low, middle)
+    return high
 
 
 def percent(fraction: float) -> str:

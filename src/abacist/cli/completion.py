@@ -17,9 +17,9 @@ _HOW_TO_LOAD = {
 }
 """What to type, or to add to the shell's start file, by shell."""
 
-_OF_RECIPES = ("train", "data", "model", "recipes")
+_OF_RECIPES = ("train", "sweep", "data", "model", "recipes")
 """Commands that take the name of a recipe."""
-_WITH_SETTINGS = ("train", "data", "model")
+_WITH_SETTINGS = ("train", "sweep", "data", "model")
 _OF_RUNS = ("solve", "score", "look", "play", "compare", "report", "prove")
 """Commands that take a run."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from abacist.cli import streams
 from abacist.errors import RunError
 from abacist.runs import directory
-from abacist.runs.directory import RunDirectory
+from abacist.runs.directory import PLAN, RunDirectory
 
 if TYPE_CHECKING:
     from abacist.runs.run import Run
@@ -36,6 +36,11 @@ def find(name: str, checkpoint: str = "last") -> RunDirectory:
         newest = "" if run.chosen else ", the newest"
         streams.note(f"checkpoint: {run.checkpoint.name}{kind}{newest}")
     return run
+
+
+def is_group(name: str) -> bool:
+    """Whether a directory holds the runs of many seeds or of a sweep."""
+    return (Path(name) / PLAN).is_file()
 
 
 def load(parsed: argparse.Namespace, device: str = "cpu") -> "Run":

@@ -35,7 +35,8 @@ def _list(as_json: bool) -> None:
         print(row["name"])
         for line in (row["summary"], *row["promise"].partition("\n\n")[0].splitlines()):
             print(setting_help.fill(line, " " * 4))
-    print("\nabacist recipes NAME shows every setting; abacist train NAME trains.")
+    last = "abacist recipes NAME shows every setting; abacist train NAME trains."
+    print(f"\n{setting_help.fill(last)}")
 
 
 def _show(name: str, as_json: bool) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from abacist import recipes
-from abacist.cli.arguments import Parser, split_off_settings, whole_number
+from abacist.cli.arguments import Parser, setting_names, split_off_settings, whole_number
 from abacist.errors import ConfigurationError, UserError
 
 if TYPE_CHECKING:
@@ -21,15 +21,15 @@ _MOST_PROCESSORS = 1_024
 
 def run(arguments: list[str]) -> int:
     """Return exit code 0 if every trial has ended, whatever its score; 1 if one failed; 130 after Ctrl-C."""
-    parser = _parser()
     changes, options = split_off_settings(arguments)
-    parsed = parser.parse(options)
+    parsed = make_parser().parse(options, setting_names(arguments))
     if parsed.resume:
         return _resume(parsed, changes)
     return _start(parsed, changes)
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the command's arguments."""
     parser = Parser(
         "sweep",
         "Train many runs over settings and seeds, score and prove each, and show one table of results.",
@@ -260,7 +260,7 @@ def _carry_out(parsed: argparse.Namespace, plan: "Plan", path: Path, call: Any) 
     from abacist.reports import csv_records, sweep_report, sweep_views, terminal
     from abacist.sweeps.plan import PAGE
 
-    with Ticker("training trials") as ticker:
+    with Ticker("training trials", unit="steps") as ticker:
         ticker.say(
             f"{plan.num_trials:,} trials of {plan.recipe.name} in {len(plan.groups):,} groups, into {path}"
         )

@@ -143,7 +143,9 @@ def _score_row(row: Row) -> list[str]:
         label = f"{row.label}: {row.note}" if row.note else row.label
         return [label, "–", "–", "–", "–", margin]
     counts = (f"{row.proportion.errors:,}", f"{row.proportion.n:,}")
-    return [row.label, exact(row.proportion), *counts, interval(row.proportion), margin]
+    # Probes are fixed problems and no sample, so there is nothing to infer from them.
+    of_sample = "–" if row.kind == "probe" else interval(row.proportion)
+    return [row.label, exact(row.proportion), *counts, of_sample, margin]
 
 
 def feature_table(features: Sequence[Feature], errors: int) -> Table:
@@ -236,11 +238,11 @@ def _compared(row: ComparedRow) -> list[str]:
         "–" if p.value is None else f"{percent(p.value)} of {p.n:,}\n({interval(p)})"
         for p in row.proportions
     )
-    return [label, *shares, *map(_difference, row.differences)]
+    return [label, *shares, *map(difference_cell, row.differences)]
 
 
-def _difference(difference: Difference | None) -> str:
-    """Good or bad if the interval excludes 0."""
+def difference_cell(difference: Difference | None) -> str:
+    """A difference in points with its interval; good or bad if the interval excludes 0."""
     if difference is None:
         return "–"
     low, high = difference.interval

@@ -36,6 +36,8 @@ from abacist.training import checkpoint_paths
 from abacist.training.metrics import Metrics
 
 RUNS = Path("runs")
+PLAN = "plan.json"
+"""File that a directory of many runs, seeds or a sweep, has and a run has not."""
 
 FORMAT_VERSION = 2
 """Version of the layout of run directories, which `run.json` and `plan.json` state."""

@@ -31,13 +31,13 @@ from abacist.runs.directory import (
     FORMAT_VERSION,
     MAX_SEED,
     MAX_THREADS,
+    PLAN,
     RunDirectory,
     check_whole_number,
     read_versioned,
 )
 from abacist.scoring.scorecard import SUITES
 
-PLAN = "plan.json"
 TABLE = "sweep.json"
 PAGE = "sweep.html"
 MOST_TRIALS = 10_000

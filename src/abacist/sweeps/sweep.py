@@ -6,7 +6,7 @@
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,11 +15,11 @@ from abacist import files
 from abacist.errors import RunError
 from abacist.recipes.recipe import Recipe
 from abacist.runs import outcome as outcomes_of_runs
-from abacist.runs.directory import is_unclaimed
+from abacist.runs.directory import PLAN, is_unclaimed
 from abacist.runs.outcome import Distribution, Outcome
 from abacist.sweeps import plan as plans
 from abacist.sweeps.execution import Executor
-from abacist.sweeps.plan import PLAN, Group, Plan, Trial
+from abacist.sweeps.plan import Group, Plan, Trial
 from abacist.sweeps.results import GroupResults, Results, chosen_groups
 
 _SECONDS_BETWEEN_TABLES = 60.0
@@ -85,6 +85,20 @@ def resume(path: Path, executor: Executor, on_progress: OnProgress | None = None
     that they would have had without a break.
     """
     return _Sweep(plans.read(path), path, executor, on_progress).carry_out()
+
+
+def read(path: Path) -> Results:
+    """Return the results of the trials in `path` that have ended, without carrying out any.
+
+    Raises `RunError` if the plan is missing or damaged.
+    """
+    plan = plans.read(path)
+    trials = [*plan.tuning_trials(), *plan.trials_of(plan.groups)]
+    ended = {
+        trial.directory: outcomes_of_runs.read(trial.run_directory(path).outcome)
+        for trial in trials
+    }
+    return _results(plan, {name: o for name, o in ended.items() if o is not None}, {})
 
 
 @dataclass
@@ -170,23 +184,24 @@ class _Sweep:
 
     def _write_table(self) -> Results:
         """Write the table of all trials that have ended, and return it."""
-        groups, candidates = chosen_groups(self.plan, self.outcomes)
-        trials = [*self.plan.tuning_trials(), *self.plan.trials_of(groups)]
-        results = Results(
-            self.plan,
-            [self._results(group) for group in groups],
-            candidates,
-            dict(self.failures),
-            len({trial.directory for trial in trials} - {*self.outcomes, *self.failures}),
-        )
+        results = _results(self.plan, self.outcomes, self.failures)
         results.write(self.path)
         return results
 
-    def _results(self, group: Group) -> GroupResults:
-        trials = self.plan.trials_of([group])
-        return GroupResults(
-            group,
-            Distribution(
-                [self.outcomes[t.directory] for t in trials if t.directory in self.outcomes]
-            ),
-        )
+
+def _results(plan: Plan, outcomes: Mapping[str, Outcome], failures: Mapping[str, str]) -> Results:
+    """Return the table of all trials that have ended; `outcomes` and `failures` are by run directory."""
+    groups, candidates = chosen_groups(plan, outcomes)
+    trials = [*plan.tuning_trials(), *plan.trials_of(groups)]
+
+    def results_of(group: Group) -> GroupResults:
+        ended = (outcomes.get(trial.directory) for trial in plan.trials_of([group]))
+        return GroupResults(group, Distribution([o for o in ended if o is not None]))
+
+    return Results(
+        plan,
+        [results_of(group) for group in groups],
+        candidates,
+        dict(failures),
+        len({trial.directory for trial in trials} - {*outcomes, *failures}),
+    )
