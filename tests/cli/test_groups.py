@@ -60,8 +60,12 @@ def two_groups(tmp_path_factory, quick_settings):
 
 def test_two_groups_are_compared_with_intervals_and_certificates(run, two_groups, tmp_path):
     names, page = [str(two_groups / name) for name in ("slow", "fast")], tmp_path / "groups.html"
-    code, out, err = run("compare", *names, "--html", str(page))
+    table = tmp_path / "groups.csv"
+    code, out, err = run("compare", *names, "--html", str(page), "--csv", str(table))
     assert (code, err) == (0, "")
+    first, *lines = table.read_text().splitlines()
+    assert first.startswith("suite,problems,measure,group,runs,certified,mean")
+    assert lines[0].startswith('lengths,"≤ 3 digits, all pairs",exact match,slow,2,0,')
     assert "slow" in out
     assert "0 of 2" in out
     assert "difference, points" in out

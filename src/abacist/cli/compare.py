@@ -156,7 +156,7 @@ def _write(
 
 def _compare_groups(parsed: argparse.Namespace) -> int:
     """Compare the seeds of recipes and the groups of sweeps, each as one result; a run is a group of one."""
-    from abacist.reports import group_comparison, html, terminal
+    from abacist.reports import csv_records, group_comparison, html, terminal
     from abacist.sweeps.comparison import common_rows
 
     if parsed.out:
@@ -175,6 +175,8 @@ def _compare_groups(parsed: argparse.Namespace) -> int:
             "these groups share no row that can be compared. "
             "Type groups whose runs were scored by the same suites."
         )
+    if parsed.csv:
+        csv_records.write(parsed.csv, csv_records.of_groups(groups, rows))
     if parsed.html:
         html.write(group_comparison.comparison_page(groups, rows), Path(parsed.html))
     if parsed.json:

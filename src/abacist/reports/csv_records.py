@@ -15,6 +15,7 @@ from abacist.data.check import DataCheck
 from abacist.intervals import Proportion
 from abacist.scoring.comparison import ComparedRow
 from abacist.scoring.records import Scorecard
+from abacist.sweeps.comparison import ComparedGroup, GroupRow
 
 Record = Mapping[str, Any]
 
@@ -66,6 +67,36 @@ def of_comparison(names: Sequence[str], rows: Iterable[ComparedRow]) -> list[Rec
                     "measure": row.measure,
                     "run": name,
                     **_proportion(proportion),
+                    "difference": difference and difference.value,
+                    "difference_low": low,
+                    "difference_high": high,
+                }
+            )
+    return records
+
+
+def of_groups(groups: Sequence[ComparedGroup], rows: Iterable[GroupRow]) -> list[Record]:
+    """Every shared row of every group of runs, with the difference of means from the first group."""
+    records: list[Record] = []
+    for row in rows:
+        suite, problems, measure = row.key
+        differences = [None, *row.differences]
+        for group, runs, mean, difference in zip(
+            groups, row.shares, row.means, differences, strict=True
+        ):
+            shares = [run.successes / run.n for run in runs]
+            low, high = difference.interval if difference else (None, None)
+            records.append(
+                {
+                    "suite": suite,
+                    "problems": problems,
+                    "measure": measure,
+                    "group": group.name,
+                    "runs": len(runs),
+                    "certified": group.certified.successes,
+                    "mean": mean,
+                    "smallest": min(shares),
+                    "largest": max(shares),
                     "difference": difference and difference.value,
                     "difference_low": low,
                     "difference_high": high,
