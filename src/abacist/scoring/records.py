@@ -190,8 +190,12 @@ class Section:
 
     @property
     def num_problems(self) -> int:
-        """Number of problems, summed over all rows."""
-        return sum(row.proportion.n for row in self.rows if row.proportion is not None)
+        """Number of problems, summed over the rows of exact match."""
+        return sum(
+            row.proportion.n
+            for row in self.rows
+            if row.proportion is not None and row.measure == "exact match"
+        )
 
     def to_json(self) -> dict[str, object]:
         """All fields but the failures."""
