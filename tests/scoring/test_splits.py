@@ -35,3 +35,10 @@ def test_a_fixed_training_set_is_scored_on_its_own_problems(half_right):
     hashes = hash_problems(sample, ordered=True)
     assert len(sample) == 400
     assert bool(torch.isin(hashes, hash_problems(trained, ordered=True)).all())
+
+
+def test_the_sample_of_a_balanced_training_set_has_all_lengths(half_right):
+    fixed = replace(half_right, num_examples=500, balanced_examples=True)
+    sample, longest = _sample(fixed, "train", 100), half_right.task.config.max_digits
+    assert len(sample) == 100
+    assert set(sample.lengths_BN.flatten().tolist()) == set(range(1, longest + 1))

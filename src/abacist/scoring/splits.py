@@ -62,7 +62,10 @@ SPLITS = Suite("training, validation and test problems compared", always_applies
 
 
 def _sample(trained_model: TrainedModel, split: SplitName, count: int) -> Problems:
-    """Draw problems of a split; of a fixed training set, take the first ones trained on."""
+    """Draw problems of a split; of a fixed training set, take the first ones trained on.
+
+    A balanced training set is sorted by length, so its sample is spread evenly over all of it.
+    """
     if split == "train" and trained_model.num_examples is not None:
         examples = fixed_problems(
             trained_model.task,
@@ -71,5 +74,6 @@ def _sample(trained_model: TrainedModel, split: SplitName, count: int) -> Proble
             trained_model.seed,
             trained_model.balanced_examples,
         )
-        return examples[:count]
+        stride = len(examples) // min(len(examples), count)
+        return examples[:: stride if trained_model.balanced_examples else 1][:count]
     return as_in_training(trained_model, count, "splits", split)
