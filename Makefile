@@ -6,11 +6,15 @@
 # A third one installs Coq, checks the theorem of formal/README.md and prints it with its axioms.
 #
 #   make formal
+#
+# The committed page of a certified run is built again from the run:
+#
+#   make example
 
 PYTHON ?= python3
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test formal clean
+.PHONY: demo test formal example clean
 
 demo: .venv/installed
 	.venv/bin/abacist train add --out runs/demo --overwrite
@@ -24,6 +28,10 @@ test: .venv-test/installed
 formal:
 	formal/install
 	$(MAKE) --no-print-directory --directory formal
+
+example: .venv/installed
+	rm -f examples/calculator.html
+	.venv/bin/abacist export examples/add-tiny --to html --out examples/calculator.html
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -106,3 +106,20 @@ def quick_settings() -> dict[str, object]:
 def untrained(tmp_path: Path) -> Run:
     """A run that has hardly learned anything."""
     return abacist.train("add", out=tmp_path / "untrained", settings=QUICK)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Headless Chromium; without one these tests are skipped, unless ABACIST_NEEDS_BROWSER is set."""
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+    if chromium is None:
+        missing = "no chromium is on the PATH: apt-get install chromium"
+        if os.environ.get("ABACIST_NEEDS_BROWSER"):
+            pytest.fail(missing)
+        pytest.skip(missing)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield started
+        started.close()

@@ -34,6 +34,7 @@ LAYERS = [
     {"runs"},
     {"sweeps"},
     {"reports"},
+    {"export"},
     {"app"},
     {"api"},
     {"cli"},

@@ -1,11 +1,10 @@
 """A small trained run, the page that shows it, and a browser. The run is trained once per test run."""
 
-import os
-import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from accessibility import violations
 
 import abacist
 from abacist.app.shown_runs import Gallery, ShownRun
@@ -73,23 +72,6 @@ def address(gallery):
     torch.set_num_threads(threads)
 
 
-@pytest.fixture(scope="session")
-def browser():
-    """Headless Chromium; without one these tests are skipped, unless ABACIST_NEEDS_BROWSER is set."""
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-    if chromium is None:
-        missing = "no chromium is on the PATH: apt-get install chromium"
-        if os.environ.get("ABACIST_NEEDS_BROWSER"):
-            pytest.fail(missing)
-        pytest.skip(missing)
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
 class Visit:
     """The page in a browser, with everything noted that must not happen."""
 
@@ -125,15 +107,7 @@ class Visit:
 
     def accessibility(self) -> list[str]:
         """What axe-core finds against WCAG of levels A and AA."""
-        from axe_playwright_python.sync_playwright import Axe
-
-        tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
-        results = Axe().run(self.page, options={"runOnly": {"type": "tag", "values": tags}})
-        return [
-            f"{found['id']}: {node['html'][:200]} {node.get('failureSummary', '')[:300]}"
-            for found in results.response["violations"]
-            for node in found["nodes"]
-        ]
+        return violations(self.page)
 
 
 @pytest.fixture

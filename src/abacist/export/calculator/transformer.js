@@ -1,0 +1,189 @@
+// The transformer: one layer, in float64, as docs/model-definition.md defines it.
+//
+// It is written with plain loops, since those of typed arrays' own methods are several times slower.
+//
+// Shapes: V tokens in the vocabulary, D width of the residual stream, H heads of width K, F width of
+// the MLP. A matrix of m rows and n columns is a flat array of m·n numbers, one row after the other.
+
+const EVERYWHERE = -2; // coordinate of a token that stands in every column
+const NOWHERE = -1; // coordinate of a token that stands in no column
+
+/** Tensors of a safetensors file by name, converted to float64. */
+function readTensors(bytes) {
+  const headerLength = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + headerLength)));
+  const tensors = {};
+  for (const [name, entry] of Object.entries(header)) {
+    if (name === "__metadata__") continue;
+    const [begin, end] = entry.data_offsets.map((offset) => 8 + headerLength + offset);
+    const view = new DataView(bytes.buffer, bytes.byteOffset + begin, end - begin);
+    const numbers = Float64Array.from({ length: (end - begin) / 4 }, (_, i) => view.getFloat32(4 * i, true));
+    tensors[name] = { shape: entry.shape, numbers };
+  }
+  return tensors;
+}
+
+/** The error function. All terms of this series are positive, so nothing cancels. */
+function erf(x) {
+  const size = Math.abs(x);
+  if (size > 6) return Math.sign(x); // 1 - erf(6) is below 3e-17
+  let term = size, sum = size;
+  for (let n = 1; term > 1e-17 * sum; n++) {
+    term *= (2 * x * x) / (2 * n + 1);
+    sum += term;
+  }
+  return (Math.sign(x) * 2 * Math.exp(-x * x) * sum) / Math.sqrt(Math.PI);
+}
+
+const gelu = (x) => (x * (1 + erf(x / Math.SQRT2))) / 2;
+const relu = (x) => Math.max(x, 0);
+
+class Transformer {
+  /**
+   * settings: heads, norm ("layer" or "rms"), epsilon, activation ("gelu" or "relu"), and windows: a list
+   *   of [coordinate, low, high], one for each table of relative biases.
+   * vocabulary: the tokens, in the order of their ids.
+   */
+  constructor(settings, vocabulary, tensors) {
+    this.settings = settings;
+    this.vocabulary = vocabulary;
+    this.ids = new Map(vocabulary.map((text, id) => [text, id]));
+    this.tensors = tensors;
+    this.activation = settings.activation === "relu" ? relu : gelu;
+    // In a single layer, what a token asks for and what it offers depend on the token alone.
+    this.tokens = vocabulary.map((_, id) => {
+      const width = this.numbers("embedding.weight").length / vocabulary.length;
+      const embedded = this.numbers("embedding.weight").subarray(id * width, (id + 1) * width);
+      const normed = this.norm("blocks.0.attention_norm", embedded);
+      const map = (name) => this.linear(`blocks.0.attention.${name}`, normed);
+      return { embedded, query: map("query"), key: map("key"), value: map("value") };
+    });
+  }
+
+  /** A copy in which one number of one tensor has another value. */
+  withWeight(name, index, value) {
+    const numbers = this.numbers(name).slice();
+    numbers[index] = value;
+    const tensors = { ...this.tensors, [name]: { ...this.tensors[name], numbers } };
+    return new Transformer(this.settings, this.vocabulary, tensors);
+  }
+
+  numbers(name) {
+    return this.tensors[name]?.numbers;
+  }
+
+  /** W x + b, or W x where the map has no bias. */
+  linear(name, x) {
+    const weight = this.numbers(name === "head" && !this.numbers("head.weight") ? "embedding.weight" : `${name}.weight`);
+    const bias = this.numbers(`${name}.bias`);
+    const out = new Float64Array(weight.length / x.length);
+    for (let row = 0, at = 0; row < out.length; row++) {
+      let sum = bias ? bias[row] : 0;
+      for (let column = 0; column < x.length; column++) sum += weight[at++] * x[column];
+      out[row] = sum;
+    }
+    return out;
+  }
+
+  /** LayerNorm or RMSNorm over the width. */
+  norm(name, x) {
+    const weight = this.numbers(`${name}.weight`), bias = this.numbers(`${name}.bias`);
+    let mean = 0, square = 0;
+    if (this.settings.norm === "layer") {
+      for (let i = 0; i < x.length; i++) mean += x[i] / x.length;
+    }
+    for (let i = 0; i < x.length; i++) square += ((x[i] - mean) * (x[i] - mean)) / x.length;
+    const scale = 1 / Math.sqrt(square + this.settings.epsilon);
+    const out = new Float64Array(x.length);
+    for (let i = 0; i < x.length; i++) out[i] = (x[i] - mean) * scale * weight[i] + (bias ? bias[i] : 0);
+    return out;
+  }
+
+  /** Whether a token attends to another token, which is itself or stands before it. */
+  sees(query, key) {
+    return query === key || this.settings.windows.every(([coordinate, low, high]) => {
+      const q = query[coordinate], k = key[coordinate];
+      return k === EVERYWHERE || (q >= 0 && k >= 0 && low <= k - q && k - q <= high);
+    });
+  }
+
+  /**
+   * Run the model at the last token of a line.
+   *
+   * line: tokens {text, place, row, step}.
+   * Returns the logits of the next token, the indices of the tokens seen, and for each head the shares
+   * of attention that these receive.
+   */
+  run(line) {
+    const heads = this.settings.heads, query = line.at(-1);
+    const seen = [];
+    for (let i = 0; i < line.length; i++) if (this.sees(query, line[i])) seen.push(i);
+    const own = this.tokens[this.ids.get(query.text)];
+    const keys = seen.map((i) => this.tokens[this.ids.get(line[i].text)]);
+    const biases = seen.map((i) => this.bias(query, line[i]));
+    const width = own.query.length / heads;
+    const mixed = new Float64Array(own.query.length);
+    const pattern = [];
+    for (let head = 0; head < heads; head++) {
+      const from = head * width;
+      const scores = keys.map(({ key }, s) => {
+        let dot = 0;
+        for (let i = from; i < from + width; i++) dot += own.query[i] * key[i];
+        return dot / Math.sqrt(width) + biases[s][head];
+      });
+      const shares = softmax(scores);
+      keys.forEach(({ value }, s) => {
+        for (let i = from; i < from + width; i++) mixed[i] += shares[s] * value[i];
+      });
+      pattern.push(shares);
+    }
+    const resid = add(own.embedded, this.linear("blocks.0.attention.output", mixed));
+    const hidden = this.linear("blocks.0.mlp.up", this.norm("blocks.0.mlp_norm", resid));
+    for (let i = 0; i < hidden.length; i++) hidden[i] = this.activation(hidden[i]);
+    const out = this.linear("blocks.0.mlp.down", hidden);
+    return { logits: this.linear("head", this.norm("final_norm", add(resid, out))), seen, pattern };
+  }
+
+  /** What each head adds to the score of a pair, for where the two tokens stand. */
+  bias(query, key) {
+    const sum = new Float64Array(this.settings.heads);
+    this.settings.windows.forEach(([coordinate, low, high], number) => {
+      const q = query[coordinate], k = key[coordinate];
+      const row = q >= 0 && k >= 0 ? Math.min(Math.max(k - q, low), high) - low : high - low + 1;
+      const table = this.numbers(`blocks.0.attention.relative.${number}.table`);
+      for (let head = 0; head < sum.length; head++) sum[head] += table[row * sum.length + head];
+    });
+    return sum;
+  }
+
+  /** Write a line to its end, at most `most` tokens: greedy decoding. */
+  write(notation, prompt, most) {
+    const line = [...prompt], steps = [];
+    while (steps.length < most && steps.at(-1)?.text !== END) {
+      const { logits, seen, pattern } = this.run(line);
+      const chosen = argmax(logits);
+      steps.push({ text: this.vocabulary[chosen], share: softmax(logits)[chosen], logits, seen, pattern });
+      line.push(notation.next(line, this.vocabulary[chosen]));
+    }
+    return { line, steps };
+  }
+}
+
+function add(x, y) {
+  const sum = new Float64Array(x.length);
+  for (let i = 0; i < x.length; i++) sum[i] = x[i] + y[i];
+  return sum;
+}
+
+function softmax(scores) {
+  const largest = Math.max(...scores);
+  const powers = Array.from(scores, (score) => Math.exp(score - largest));
+  const sum = powers.reduce((total, power) => total + power);
+  return powers.map((power) => power / sum);
+}
+
+function argmax(values) {
+  let best = 0;
+  for (let i = 1; i < values.length; i++) if (values[i] > values[best]) best = i;
+  return best;
+}

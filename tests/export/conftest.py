@@ -1,0 +1,51 @@
+"""The committed run, other runs that can be exported, and exported pages in a browser."""
+
+from pathlib import Path
+
+import pytest
+
+import abacist
+from abacist.export import exportable, html
+from abacist.runs.run import Run
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture(scope="session")
+def example() -> Run:
+    """The run whose page is committed, with its certificate."""
+    return abacist.load(EXAMPLES / "add-tiny")
+
+
+@pytest.fixture(scope="session")
+def subtracting(train_once, quick_settings) -> Run:
+    """A run of differences that has hardly learned anything, and has no certificate."""
+    path = train_once(
+        "subtracting", lambda out: abacist.train("subtract", out=out, settings=quick_settings)
+    )
+    return abacist.load(path)
+
+
+@pytest.fixture
+def open_page(browser, tmp_path):
+    """Opens the page of a run from its file; it may request nothing, and no error may occur."""
+    contexts, complaints = [], []
+
+    def open_it(run: Run, **settings):
+        file = tmp_path / "calculator.html"
+        file.write_text(html.page(exportable.of_run(run, "html")))
+        context = browser.new_context(**settings)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        page.on("request", lambda request: complaints.append(f"request: {request.url}"))
+        page.goto(file.as_uri())
+        assert complaints == [f"request: {file.as_uri()}"]
+        complaints.clear()
+        return page
+
+    yield open_it
+    for context in contexts:
+        context.close()
+    assert complaints == []

@@ -1,0 +1,177 @@
+"""The page that calculates and checks its own proof, in a browser."""
+
+import copy
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from accessibility import violations
+
+import abacist
+from abacist.configuration import override
+from abacist.errors import ConfigurationError
+from abacist.export import exportable, html
+from abacist.models.teacher_forcing import coordinates_of
+from abacist.recipes import find
+
+ROOT = Path(__file__).parents[2]
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
+def problems(operation: str, count: int) -> list[str]:
+    """Problems with operands of up to 12 digits, some of them rich in nines."""
+    generator = random.Random(0)
+
+    def operand() -> int:
+        digits = generator.choice(["0123456789", "09999"])
+        return int("".join(generator.choices(digits, k=generator.randint(1, 12))))
+
+    return [f"{operand()}{operation}{operand()}" for _ in range(count)]
+
+
+@pytest.mark.parametrize("name", ["example", "subtracting"])
+def test_answers_and_logits_of_the_page_are_those_of_python(name, request, open_page):
+    run = request.getfixturevalue(name)
+    page = open_page(run)
+    asked = problems("+" if name == "example" else "-", 1_000)
+    answers = page.evaluate("asked => Promise.all(asked.map(window.abacist.solve))", asked)
+    solved = run.solve(asked)
+    # What has no end or no digit is no number for either.
+    assert answers == [solution.answer for solution in solved]
+    if name == "example":
+        assert all(solution.answer == solution.expected for solution in solved)
+    logits = page.evaluate(
+        "asked => { const problem = notation.parse(asked);"
+        " return Array.from(intact.run(notation.prompt(problem)).logits); }",
+        asked[0],
+    )
+    prompt = run.format.prompt(run.task.parse([asked[0]]))
+    with torch.no_grad():
+        exact = copy.deepcopy(run.model).double()
+        expected = exact(prompt.ids, coordinates_of(prompt))[0, -1].tolist()
+    assert logits == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_check_of_the_page_ends_like_the_certificate(example, open_page):
+    page = open_page(example)
+    certificate = exportable.of_run(example, "html").certificate
+    result = page.evaluate("window.abacist.check()")
+    assert result == {
+        "certified": True,
+        "neighbourhoods": certificate.neighbourhoods,
+        "wrong": 0,
+        "smallestMargin": pytest.approx(certificate.smallest_margin, abs=1e-9),
+    }
+    assert page.evaluate("window.abacist.weightsHash") == certificate.weights_sha256
+
+
+def test_a_model_that_errs_is_refused_by_its_page(subtracting, open_page):
+    page = open_page(subtracting)
+    assert "no certificate" in page.inner_text("#lead")
+    result = page.evaluate("window.abacist.check()")
+    assert (result["certified"], result["neighbourhoods"]) == (False, 24_518)
+    assert 0 < result["wrong"] <= 24_518
+
+
+def test_every_neighbourhood_occurs_in_the_problem_that_is_made_from_it(
+    open_page, example, subtracting
+):
+    for run in (example, subtracting):
+        page = open_page(run)
+        unmet = page.evaluate(
+            """() => [...notation.neighbourhoods()].filter((_, i) => i % 7 === 0).filter((one) => {
+              const problem = notation.problemWith(one), line = notation.prompt(problem);
+              const answer = BigInt(notation.rightAnswer(problem));
+              const width = Math.max(problem.a.length, problem.b.length);
+              const written = notation.sign > 0 ? [...String(answer)].reverse() :
+                [...String((answer + 10n ** BigInt(width)) % 10n ** BigInt(width)).padStart(width, "0")]
+                  .reverse().concat(answer < 0n ? ["-"] : []);
+              for (const text of [...written, END]) {
+                const seen = line.filter((token) => intact.sees(line.at(-1), token));
+                if (keyOf(seen) === keyOf(one.line) && text === one.right) return false;
+                line.push(notation.next(line, text));
+              }
+              return true;
+            }).length"""
+        )
+        assert unmet == 0
+
+
+def test_a_damaged_weight_makes_the_proof_fail_with_a_counterexample(example, open_page):
+    page = open_page(example, reduced_motion="reduce")
+    page.click("#start")
+    page.wait_for_selector("#verdict.is-good", timeout=120_000)
+    assert page.inner_text("#verdict strong") == "Right for every length."
+    assert page.inner_text("#count") == "24,518"
+    page.select_option("#tensor", "head.weight")
+    page.locator("#damage").fill("100")
+    page.wait_for_selector("#verdict.is-bad", timeout=120_000)
+    assert "A problem that goes wrong" in page.inner_text("#verdict")
+    page.get_by_role("button", name="Watch it fail").click()
+    assert "✗ wrong" in page.inner_text("#answer")
+    page.get_by_role("button", name="Repair it").click()
+    assert "✓ right" in page.inner_text("#answer")
+    assert violations(page) == []
+
+
+def test_a_sum_of_60_digits_fits_a_phone_in_the_dark(example, open_page):
+    page = open_page(example, color_scheme="dark", reduced_motion="reduce", **PHONE)
+    page.fill("#problem", f"{'9' * 60}+{'1' * 60}")
+    page.get_by_role("button", name="Calculate").tap()
+    assert "✓ right" in page.inner_text("#answer")
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.locator("#sheet button").nth(2).tap()
+    assert "Here the model wrote 1" in page.inner_text("#looked")
+    page.fill("#problem", "12*34")
+    page.get_by_role("button", name="Calculate").tap()
+    assert page.inner_text("#mistake") == "Type two numbers with + between them, such as 12+34."
+    assert violations(page) == []
+
+
+def test_the_committed_page_is_the_one_that_is_built_from_the_committed_run(example):
+    committed = (ROOT / "examples" / "calculator.html").read_text()
+    assert committed == html.page(exportable.of_run(example, "html"))
+
+
+def test_a_page_is_small_and_asks_for_nothing_from_elsewhere(example):
+    text = html.page(exportable.of_run(example, "html"))
+    assert len(text.encode()) < 1_000_000
+    assert "default-src 'none'" in text
+    assert "@@" not in text
+    addresses = {word for word in text.replace("'", '"').split('"') if word.startswith("http")}
+    assert addresses == {"http://www.w3.org/2000/svg"}
+
+
+def test_a_certificate_of_other_weights_is_not_exported(example, tmp_path):
+    path = tmp_path / "run"
+    shutil.copytree(example.path, path)
+    certificate = path / "certificate.json"
+    certificate.write_text(
+        certificate.read_text().replace(example.identity.weights_sha256, 64 * "0")
+    )
+    exported = exportable.of_run(abacist.load(path), "html")
+    assert exported.certificate is None
+    assert "speaks of other weights" in exported.objection
+    certificate.unlink()
+    assert "Type abacist prove" in exportable.of_run(abacist.load(path), "html").objection
+
+
+@pytest.mark.parametrize(
+    ("recipe", "settings", "message"),
+    [
+        ("multiply", {}, r"sums or differences of two numbers, got arithmetic with \*"),
+        ("add", {"model.num_layers": 2}, r"model.num_layers must be 1, got 2\. It can express add"),
+        ("add", {"model.positions": "rope"}, r"positions.0 must be a relative bias with a window"),
+        ("add", {"model.positions.0.window": (0, 2)}, r"got place \(0, 2\)\. It can"),
+        ("add", {"format": "usual"}, r"its format must be reversed"),
+        ("add-many", {}, r"task.max_operands must be 2, got"),
+    ],
+)
+def test_what_cannot_be_expressed_is_refused_in_one_line(recipe, settings, message):
+    with pytest.raises(ConfigurationError, match=message) as refused:
+        exportable.check_expressible(override(find(recipe), settings), "html")
+    assert "\n" not in str(refused.value)
+    assert "add-tiny" in str(refused.value)
