@@ -31,12 +31,11 @@ from abacist.recipes.examinations import EXAMINATIONS
 from abacist.recipes.published import EARLIER_RECORDS
 from abacist.reports import matplotlib_figures, run_records, training_plots
 from abacist.reports.tables import Table, markdown
-from abacist.runs.directory import RunDirectory
+from abacist.runs.directory import PLAN, RunDirectory
 from abacist.runs.examination import Row
 from abacist.runs.run import build_model
 from abacist.sweeps import sweep
 from abacist.sweeps.local import LocalProcesses
-from abacist.sweeps.plan import PLAN
 
 ROOT = Path(__file__).parents[1]
 _OUTCOME = ("training, s", "test problems", "wrong", "of", "certified seeds")
@@ -145,8 +144,8 @@ def training_seconds(seeds: list[dict[str, Any]]) -> float:
     """
     processor = [seed["processor_seconds"] for seed in seeds]
     if None in processor:
-        return statistics.median(seed["seconds"] for seed in seeds)
-    return statistics.median(processor)
+        return float(statistics.median(seed["seconds"] for seed in seeds))
+    return float(statistics.median(processor))
 
 
 def certified(seeds: list[dict[str, Any]]) -> str:
