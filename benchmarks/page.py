@@ -30,6 +30,10 @@ import torch
 from playwright.sync_api import Browser, FloatRect, Page, sync_playwright
 
 import abacist
+from abacist.app.answers import answer
+from abacist.app.shown_runs import open_gallery
+from abacist.reports.certificate_picture import tiles
+from abacist.reports.html import CHARTS_STYLE
 from abacist.runs.circumstances import circumstances
 
 PEOPLE, REQUESTS = 20, 5
@@ -182,8 +186,23 @@ def asked(address: str, problem: str) -> dict[str, Any]:
     return answers[0]
 
 
+def tiles_of(run: Path, problem: str) -> str:
+    """Return the certificate of a run as an SVG file, with the path of one problem through its tiles."""
+    shown_run = open_gallery([str(run)]).find(None)
+    table, inside = shown_run.neighbourhoods, answer(shown_run, problem).inside
+    assert table is not None, f"{run} has no certificate. Type abacist prove {run}."
+    assert inside is not None
+    path = [number for number in inside.neighbourhoods if number is not None]
+    picture = tiles(table.sizes, path).replace(
+        "<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1
+    )
+    style = CHARTS_STYLE.read_text(encoding="utf-8")
+    return picture.replace("<defs>", f"<style>{style}</style><defs>", 1) + "\n"
+
+
 def taken(run: Path, folder: Path) -> None:
     """Take pictures of a sum being written, its certificate, heads switched off, and a phone."""
+    (folder / "page-certificate.svg").write_text(tiles_of(run, "9584631+42379"))
     with chromium() as browser, played(run) as address:
         page = opened(browser, address)
         page.set_viewport_size({"width": 1120, "height": 1300})

@@ -77,7 +77,7 @@ def _slideshow(sizes: Sequence[int]) -> Markup:
         "div",
         element(
             "p",
-            "To write a digit, the model sees only its own column, the next one, and the digit that "
+            "To write a digit, the model sees only its own column, the one before it, and the digit that "
             f"it has just written. This window of two columns can hold {count:,} different contents, however long "
             "the numbers are. The proof ran the model on each of them, and it was right each time. Every "
             "calculation is a path from tile to tile.",
