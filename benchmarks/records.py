@@ -160,7 +160,10 @@ def certified(seeds: list[dict[str, Any]]) -> str:
 
 
 def interval(rows: list[Row]) -> str:
-    """Return the 95 % interval of the proportion of right answers in the worst seed."""
+    """Return the 95 % interval of the proportion of right answers in the worst seed; a dash for probes."""
+    # A probe is a fixed pair of problems and no sample of any.
+    if rows[0]["name"].startswith("99…9"):
+        return "–"
     worst = max(rows, key=lambda row: row["errors"] / max(1, row["n"]))
     bounds = Proportion(worst["n"] - worst["errors"], worst["n"]).interval
     return "–" if bounds is None else f"{percent(bounds[0])} – {percent(bounds[1])}"
