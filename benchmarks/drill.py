@@ -35,6 +35,7 @@ from abacist.training import checkpoint
 NUM_KILLS, NUM_KILLS_WHILE_WRITING = 30, 20
 NUM_EXPRESSIONS = 1_000
 NUM_GROUPS = 8
+SECONDS_TO_END = 120
 HOSTILE_VALUES = (
     *("", "-1", "9" * 400, "nan", "１２", "None", "🙂", "a\nb", "../../etc/passwd", "$(true)"),
 )
@@ -169,8 +170,15 @@ def interrupted_groups(folder: Path, scale: float, generator: random.Random) -> 
                 time.sleep(0.01)
             time.sleep(generator.uniform(0, 2))
             process.send_signal(way)
-            _, errors = process.communicate(timeout=60)
-        failure = "a traceback" if "Traceback" in errors else None
+            failure = None
+            try:
+                _, errors = process.communicate(timeout=SECONDS_TO_END)
+            except subprocess.TimeoutExpired:
+                failure = f"still runs after {SECONDS_TO_END} seconds"
+                process.kill()
+                _, errors = process.communicate()
+        if "Traceback" in errors:
+            failure = "a traceback"
         if process.returncode == 2:
             failure = f"did not begin: {errors[-200:]}"
         deadline = time.monotonic() + 20
