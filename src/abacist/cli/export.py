@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from abacist.cli import named_run
 from abacist.cli.arguments import Parser
 from abacist.errors import RunError, UserError
 
@@ -11,23 +12,13 @@ TARGETS = {"html": ".html"}
 
 def run(arguments: list[str]) -> int:
     """Return exit code 0 if the file was written."""
-    parser = Parser(
-        "export",
-        "Write a trained model into one file that works without this package.\n"
-        "html: a page that calculates and checks its own proof in any browser, offline.",
-    )
-    parser.add_run()
-    parser.add_argument("--to", choices=list(TARGETS), required=True, help="what to write")
-    parser.add_argument("--out", metavar="FILE", required=True, type=Path, help="where to write it")
-    parser.add_accept_changed_extension()
-    parsed = parser.parse(arguments)
+    parsed = make_parser().parse(arguments)
     _check_target(parsed.out, TARGETS[parsed.to])
 
     from abacist import files
     from abacist.export import exportable, html
-    from abacist.runs.run import load
 
-    trained = load(parsed.run, accept_changed_extension=parsed.accept_changed_extension)
+    trained = named_run.load(parsed)
     exported = exportable.of_run(trained, parsed.to)
     content = html.page(exported).encode()
     files.write_bytes(parsed.out, content)
@@ -35,6 +26,21 @@ def run(arguments: list[str]) -> int:
     print(f"Weights: {exported.weights_sha256}")
     print("It is certified." if exported.certificate else f"Not certified: {exported.objection}")
     return 0
+
+
+def make_parser() -> Parser:
+    """Return the parser of the command's arguments."""
+    parser = Parser(
+        "export",
+        "Write a trained model into one file that works without this package.\n"
+        "html: a page that calculates and checks its own proof in any browser, offline.",
+    )
+    parser.add_run()
+    parser.add_checkpoint()
+    parser.add_argument("--to", choices=list(TARGETS), required=True, help="what to write")
+    parser.add_argument("--out", metavar="FILE", required=True, type=Path, help="where to write it")
+    parser.add_accept_changed_extension()
+    return parser
 
 
 def _check_target(out: Path, ending: str) -> None:
