@@ -51,8 +51,8 @@ def test_every_document_has_a_table():
 def test_every_command_of_a_table_can_be_typed(name, monkeypatch):
     parse = Parser.parse
 
-    def parse_only(parser, arguments):
-        parsed = parse(parser, arguments)
+    def parse_only(parser, *arguments):
+        parsed = parse(parser, *arguments)
         assert set((getattr(parsed, "suite", None) or "lengths").split(",")) <= set(SUITES)
         assert set((getattr(parsed, "lens", None) or "attention").split(",")) <= set(LENSES)
         raise Parsed
