@@ -157,7 +157,7 @@ def test_prove_writes_the_weights_of_a_certified_run_and_of_no_other(
     assert not (tmp_path / "formal").exists()
 
     with_committed_weights(run.model)
-    monkeypatch.setattr("abacist.runs.run.load", lambda path, **options: run)
+    monkeypatch.setattr("abacist.runs.run.load", lambda *_, **options: run)
     capsys.readouterr()
     assert main(command) == 0
     assert f"{tmp_path / 'formal' / 'Weights.v'}" in capsys.readouterr().out

@@ -245,8 +245,8 @@ def test_generating_with_an_encoder_is_refused_in_one_line() -> None:
             SLOTS.end_id,
         )
     assert str(caught.value) == (
-        "an encoder writes all answer tokens at once and does not generate. "
-        "Train with --model.direction causal."
+        "an encoder writes all answer tokens at once and does not generate them one by one. "
+        "Let run.solve write its answers."
     )
 
 

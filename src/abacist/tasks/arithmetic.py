@@ -301,7 +301,7 @@ class Arithmetic:
         if numbers and len(set(symbols)) > 1:
             return "a problem has only one kind of operation."
         if numbers:
-            count = "1 number" if len(parts) == 1 else f"{len(parts)} numbers"
+            count = "1 number" if len(parts) == 1 else f"{len(parts):,} numbers"
             return f"it has {count} and this task takes {self._counts()}."
         if "." in expression or "," in expression:
             return "operands are whole numbers without points or commas."
