@@ -1,4 +1,4 @@
-"""The drill: hostile settings, expressions, streams, full and read-only disks, signals and kills, with counts.
+"""The drill: hostile settings, expressions, streams, full disks, requests, signals and kills, with counts.
 
     python benchmarks/drill.py [--scale 0.1] [--seed 0] [--out results/drill.json]
 
@@ -9,6 +9,7 @@ no wrong answer presented as right. Prints the number of faults and failures of 
 
 import argparse
 import contextlib
+import http.client
 import io
 import json
 import os
@@ -19,8 +20,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import torch
 from safetensors.torch import load_file
@@ -35,6 +37,7 @@ from abacist.training import checkpoint
 NUM_KILLS, NUM_KILLS_WHILE_WRITING = 30, 20
 NUM_EXPRESSIONS = 1_000
 NUM_GROUPS = 8
+NUM_REQUESTS = 2_000
 SECONDS_TO_END = 120
 HOSTILE_VALUES = (
     *("", "-1", "9" * 400, "nan", "１２", "None", "🙂", "a\nb", "../../etc/passwd", "$(true)"),
@@ -56,6 +59,35 @@ READ_ONLY = (
     "unshare --map-root-user --mount bash -c "
     "'mount --bind $FOLDER $FOLDER && mount -o remount,ro,bind $FOLDER && exec \"$@\"' bash"
 )
+CALL = "/gradio_api/call/v2/answer"
+JSON = {"Content-Type": "application/json"}
+Request = tuple[str, str, bytes, dict[str, str]]
+HOSTILE_REQUESTS: tuple[Callable[[random.Random], Request], ...] = (
+    lambda g: ("POST", CALL, json.dumps({"problem": f"{g.randrange(10**20)}+1"}).encode(), JSON),
+    lambda g: ("POST", CALL, json.dumps({"problem": "9" * g.randrange(10**5)}).encode(), JSON),
+    lambda g: ("POST", CALL, json.dumps({"problem": [[], {}, None, 1e308]}).encode(), JSON),
+    lambda g: ("POST", CALL, b"[" * g.randrange(10**4), JSON),
+    lambda g: ("POST", CALL, g.randbytes(g.randrange(2_000)), JSON),
+    lambda g: ("POST", CALL, b"{}", {**JSON, "Origin": "http://evil.example"}),
+    lambda g: ("GET", "/", b"", {"Host": "evil.example"}),
+    lambda g: (
+        "POST",
+        "/gradio_api/upload",
+        g.randbytes(1_000),
+        {"Content-Type": "multipart/form-data"},
+    ),
+    lambda g: ("POST", CALL, b" " * 2_000_000, JSON),
+    lambda g: ("GET", "/gradio_api/file=/etc/passwd", b"", {}),
+    lambda g: ("GET", "/" + "../" * g.randrange(20) + "etc/passwd", b"", {}),
+    lambda g: (
+        "POST",
+        "/gradio_api/queue/join",
+        json.dumps({"fn_index": g.randrange(-9, 99)}).encode(),
+        JSON,
+    ),
+    lambda g: (g.choice(("PUT", "DELETE", "OPTIONS", "PATCH")), CALL, b"", {}),
+)
+"""Requests: method, path, body and headers. The first is what a visitor sends, and never fetches."""
 Failures = Iterator[str | None]
 """For each fault what failed, or None."""
 
@@ -210,6 +242,60 @@ def processes_that_name(path: Path) -> list[int]:
     return found
 
 
+def page_requests(
+    run: Path, scale: float, generator: random.Random, memory: list[list[int]]
+) -> Failures:
+    """Requests to the page that no visitor sends, among calls whose results nobody fetches.
+
+    Each must get an answer that is no server error, and memory must level off.
+
+    Args:
+        memory: takes numbers of requests and MiB of this process after them.
+    """
+    from abacist.app import page
+    from abacist.app.shown_runs import open_gallery
+
+    number = round(scale * NUM_REQUESTS)
+    with page.served(open_gallery([str(run)])) as address:
+        place = urlsplit(address)
+        for count in range(number):
+            hostile = generator.choice(HOSTILE_REQUESTS)
+            method, path, body, headers = hostile(generator)
+            for _ in range(600):
+                connection = http.client.HTTPConnection(
+                    place.hostname or "", place.port, timeout=60
+                )
+                try:
+                    connection.request(method, path, body, headers)
+                    status = connection.getresponse().status
+                except OSError:
+                    # The page may close the connection on a body that it does not read.
+                    status = 0
+                finally:
+                    connection.close()
+                if status != 503:
+                    break
+                # The queue is full: as many calls wait as the page takes.
+                time.sleep(0.1)
+            failure = f"status {status}" if status >= 500 else None
+            yield failure and f"{method} {path:.60} {body!r:.60}: {failure}"
+            if count % max(1, number // 20) == 0:
+                memory.append([count, resident_mebibytes()])
+        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=60)
+        connection.request("GET", "/")
+        status = connection.getresponse().status
+        yield None if status == 200 else f"the page answers {status} after all requests"
+    memory.append([number, resident_mebibytes()])
+    middle = memory[len(memory) // 2][1]
+    risen = memory[-1][1] > 1.1 * middle
+    yield f"memory rises from {middle} to {memory[-1][1]} MiB in the second half" if risen else None
+
+
+def resident_mebibytes() -> int:
+    text = Path("/proc/self/status").read_text()
+    return int(text.partition("VmRSS:")[2].split()[0]) // 1024
+
+
 def kills(folder: Path, scale: float, generator: random.Random) -> Failures:
     """Trainings that are killed, some of them while a checkpoint is written, and resumed."""
     whole = abacist.train("add", out=folder / "whole", settings=TRAINING)
@@ -268,6 +354,7 @@ def main_program() -> int:
     parsed = parser.parse_args()
     torch.set_num_threads(1)
     generator, counts = random.Random(parsed.seed), {}
+    memory: list[list[int]] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         trained = abacist.train("add", out=folder / "run", settings=TRAINING)
@@ -280,6 +367,7 @@ def main_program() -> int:
             "full disk": unwritable(trained.path, folder / "full", parsed.scale, FULL_DISK),
             "read-only mount": unwritable(trained.path, folder / "ro", parsed.scale, READ_ONLY),
             "groups ended by signals": interrupted_groups(folder, parsed.scale, generator),
+            "requests to the page": page_requests(trained.path, parsed.scale, generator, memory),
             "kill -9 and resume": kills(folder, parsed.scale, generator),
         }
         for part, results in parts.items():
@@ -290,7 +378,8 @@ def main_program() -> int:
             for failure in found[:10]:
                 print(f"  {failure}", flush=True)
     if parsed.out:
-        record = {"scale": parsed.scale, "seed": parsed.seed, "parts": counts, **circumstances()}
+        record = {"scale": parsed.scale, "seed": parsed.seed, "parts": counts}
+        record |= {"page_memory_mib": memory, **circumstances()}
         parsed.out.write_text(json.dumps(record, indent=2) + "\n")
     return 1 if any(part["failures"] for part in counts.values()) else 0
 
