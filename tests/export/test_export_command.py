@@ -9,7 +9,10 @@ from abacist.cli import main
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "add-tiny")
 
 
-@pytest.mark.parametrize(("target", "name"), [("html", "calculator.html")])
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [("html", "calculator.html"), ("torch", "model.py"), ("adderboard", "model.py")],
+)
 def test_a_file_is_written_once(target, name, tmp_path, capsys):
     out = tmp_path / name
     assert main(["export", EXAMPLE, "--to", target, "--out", str(out)]) == 0
@@ -39,6 +42,8 @@ def test_a_run_without_a_certificate_is_not_called_certified(untrained, tmp_path
     [
         (["--to", "html", "--out", "page.txt"], "--out must end with .html, got 'page.txt'."),
         (["--to", "html", "--out", "none/page.html"], "none is not a directory."),
+        (["--to", "torch", "--out", "model.html"], "--out must end with .py, got 'model.html'."),
+        (["--to", "torch", "--out", "torch.py"], "got 'torch.py'. Type --out model.py."),
         (["--to", "pdf", "--out", "page.pdf"], "argument --to: invalid choice: 'pdf'"),
         (["--out", "page.html"], "the following arguments are required: --to"),
     ],

@@ -26,7 +26,7 @@ COMMANDS = {
     "compare": "compare several runs, with intervals of their differences",
     "report": "write a run as one HTML file, which opens without a network",
     "prove": "certify that a model is right on problems of every length",
-    "export": "write a model into one file that works without this package: a web page",
+    "export": "write a model into one file that works without this package: a web page, or Python with PyTorch",
     "data": "show, export or check the problems of a recipe",
     "model": "show the parameters and multiply-adds of a recipe's model by component",
     "recipes": "list the recipes, or show one with all its settings",

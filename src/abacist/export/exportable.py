@@ -22,6 +22,8 @@ from abacist.runs.run import Run
 from abacist.tasks.config import ArithmeticConfig
 from abacist.training import checkpoint
 
+ONLY_SUMS = frozenset({"adderboard"})
+"""Targets that know no other operation."""
 _FORMATS = {"+": "reversed", "-": "complement"}
 """The format in which an operation is exported."""
 _WINDOWS = (("place", (0, 1)), ("row", (-2, 0)))
@@ -103,21 +105,23 @@ def check_expressible(recipe: Recipe, target: str) -> None:
 
     The message names the setting, its value, and recipes that can be expressed.
     """
-    for obstacle in _obstacles(recipe):
+    only_sums = target in ONLY_SUMS
+    for obstacle in _obstacles(recipe, only_sums):
         raise ConfigurationError(
-            f"--to {target} cannot express the recipe {recipe.name}: {obstacle}. "
-            "It can express add, add-tiny, subtract, and variants of them in width."
+            f"--to {target} cannot express the recipe {recipe.name}: {obstacle}. It can express "
+            f"add, add-tiny{'' if only_sums else ', subtract'}, and variants of them in width."
         )
 
 
-def _obstacles(recipe: Recipe) -> Iterator[str]:
+def _obstacles(recipe: Recipe, only_sums: bool) -> Iterator[str]:
     """Yield a clause for each setting that cannot be exported, with its value and what can be."""
     task, model = recipe.task, recipe.model
-    if not isinstance(task, ArithmeticConfig) or task.operations not in (("+",), ("-",)):
+    possible = (("+",),) if only_sums else (("+",), ("-",))
+    if not isinstance(task, ArithmeticConfig) or task.operations not in possible:
         operations = getattr(task, "operations", None)
         yield (
-            f"its task must be sums or differences of two numbers, got {task.kind}"
-            + (f" with {','.join(operations)}" if operations else "")
+            f"its task must be sums{'' if only_sums else ' or differences'} of two numbers, "
+            f"got {task.kind}" + (f" with {','.join(operations)}" if operations else "")
         )
         return
     if task.max_operands != 2:
