@@ -130,6 +130,18 @@ def test_the_weights_in_the_file_are_those_of_the_certificate(example):
     assert exported(example).ORIGIN["weights_sha256"] == certificate.weights_sha256
 
 
+def test_the_weights_of_an_earlier_checkpoint_are_exported(untrained):
+    problem = "12+34"
+    for step in (20, 24):
+        run = abacist.load(untrained.path, checkpoint=step)
+        file = exported(run)
+        lines = run.format.prompt(run.task.parse([problem]))
+        coordinates = {"place": lines.place.long(), "row": lines.row.long()}
+        logits = file.load()(lines.ids.long(), coordinates)
+        assert torch.allclose(logits, run.model(lines.ids, coordinates_of(lines)), atol=1e-5)
+        assert file.ORIGIN["step"] == step
+
+
 def test_a_name_from_a_run_stays_a_string(example, monkeypatch):
     name = '@@read@@"""; raise SystemExit  # "\\'
     monkeypatch.setattr(example, "recipe", override(example.recipe, {"name": name}))

@@ -37,7 +37,7 @@ class Exportable:
 
     run: Run
     weights: bytes
-    """Content of `model.safetensors` in the newest checkpoint."""
+    """Content of `model.safetensors` in the checkpoint that was chosen."""
     certificate: Certificate | None
     """The certificate of these weights; None if there is none, or if it speaks of other weights."""
     objection: str
@@ -83,7 +83,8 @@ def of_run(run: Run, target: str) -> Exportable:
     Raises `ConfigurationError` if its recipe cannot be expressed in `target`.
     """
     check_expressible(run.recipe, target)
-    weights = checkpoint.read(checkpoint.all_in(run.directory.checkpoints)[-1])
+    assert run.directory.checkpoint is not None  # a run that was loaded has one
+    weights = checkpoint.read(run.directory.checkpoint)
     damages: list[str] = []
     certificate = run_records.read_certificate(run.directory, damages, run.identity)
     if certificate is None:
