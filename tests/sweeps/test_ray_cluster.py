@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,10 @@ def test_all_trials_finish_with_the_same_bits_although_a_node_dies(
     assert killed
     assert results.failures == {}
     assert [outcome.seed for outcome in results.groups[0].outcomes] == [0, 1, 2]
+    # The head hears of the death of a node a little later.
+    deadline = time.monotonic() + 60
+    while executor._ray.cluster_resources()["CPU"] != 1 and time.monotonic() < deadline:
+        time.sleep(0.2)
     assert executor._ray.cluster_resources()["CPU"] == 1
     local = sweep.start(plan, tmp_path / "local", LocalProcesses(2))
     for seed in plan.seeds:

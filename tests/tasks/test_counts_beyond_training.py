@@ -25,7 +25,7 @@ def test_a_sum_of_many_numbers_is_written_and_read(name, count):
 def test_limits_are_stated():
     task = TASKS["add-many"].build()
     assert task.parse(["+".join("1" * 1_000)]).num_operands == 1_000
-    with pytest.raises(ProblemError, match="1001 numbers and this task takes 2 to 1,000 numbers"):
+    with pytest.raises(ProblemError, match="1,001 numbers and this task takes 2 to 1,000 numbers"):
         task.parse(["+".join("1" * 1_001)])
     format = FORMATS["reversed"].build(TASKS["add-many"])
     with pytest.raises(ProblemError, match="this format writes at most 248"):

@@ -70,6 +70,9 @@ class RayTasks:
         self._check_resources()
 
     def _connect(self, address: str) -> None:
+        if self._ray.is_initialized():
+            # A process has one connection, which the sweeps of a script or a notebook share.
+            return
         named = address if address.startswith(_PREFIX) else os.environ.get("RAY_ADDRESS", "")
         if named not in ("", "auto", "local"):
             _check_reachable(named)
