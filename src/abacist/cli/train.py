@@ -550,8 +550,8 @@ def _announce(as_json: bool, trained: "Run", results: dict[str, object]) -> None
             matplotlib_figures.draw(plots, trained.directory.training_picture)
     pictures = (trained.directory.training_picture, trained.directory.lengths_picture)
     drawn = " and ".join(picture.name for picture in pictures if picture.exists())
-    print(f"\nThe run is in {path}" + (f", with the pictures {drawn}" if drawn else ""))
-    print(f"Its saved weights have {trained.directory.weights_bytes or 0:,} bytes.")
+    saved = f"The run is in {path}, with {trained.directory.weights_bytes or 0:,} bytes of weights"
+    print(saved + (f" and the pictures {drawn}" if drawn else ""))
     print("Next:")
     print("  " + command("solve", path, trained.task.example))
     print("  " + command("look", path, trained.task.example))
