@@ -350,7 +350,7 @@ def main_program() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, help="file to which the counts are added")
     parsed = parser.parse_args()
     torch.set_num_threads(1)
     generator, counts = random.Random(parsed.seed), {}
@@ -380,7 +380,8 @@ def main_program() -> int:
     if parsed.out:
         record = {"scale": parsed.scale, "seed": parsed.seed, "parts": counts}
         record |= {"page_memory_mib": memory, **circumstances()}
-        parsed.out.write_text(json.dumps(record, indent=2) + "\n")
+        runs = json.loads(parsed.out.read_text())["runs"] if parsed.out.exists() else []
+        parsed.out.write_text(json.dumps({"runs": [*runs, record]}, indent=1) + "\n")
     return 1 if any(part["failures"] for part in counts.values()) else 0
 
 
