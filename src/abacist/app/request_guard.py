@@ -1,8 +1,8 @@
 """The outermost layer of the served page: it refuses requests that no visitor of the page makes.
 
 * The Host must be one under which the page is served, which defeats DNS rebinding.
-* The Origin of a request, if it has one, must be the page itself: other websites get nothing.
-* Nothing can be uploaded, and no file can be read: the page has no use for either.
+* The Origin of a request, if it has one, must be the page itself, so other websites get no answers.
+* Uploads are refused and no files are served, because the page needs neither.
 * A body is a JSON object of at most `MAX_BODY` bytes; others are answered with a status of 4xx.
 """
 
