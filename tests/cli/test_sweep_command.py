@@ -123,8 +123,9 @@ def test_without_ray_one_line_says_what_to_install(tmp_path, monkeypatch, capsys
 
 @pytest.mark.parametrize("arguments", [["--on", "ray"], ["--on", "ray://127.0.0.1:9"]])
 def test_a_cluster_that_does_not_answer_is_one_line(arguments, tmp_path, monkeypatch, capsys):
-    # Nothing listens at port 9, and Ray is not asked.
-    monkeypatch.setitem(sys.modules, "ray", types.ModuleType("ray"))
+    # Nothing listens at port 9, and Ray is not asked to connect.
+    ray = types.SimpleNamespace(is_initialized=lambda: False)
+    monkeypatch.setitem(sys.modules, "ray", ray)
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
     monkeypatch.chdir(tmp_path)
     assert main(["sweep", "add", *arguments]) == 2
