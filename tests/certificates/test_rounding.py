@@ -11,6 +11,8 @@ from abacist.certificates import certificate as check
 from abacist.certificates.receptive_fields import NotProvable
 from abacist.certificates.rounding import BFLOAT16, FLOAT32, TF32, BoundedModel, _NormAt
 from abacist.configuration import override
+from abacist.models.attention_tables import AttentionTables, suits_tables
+from abacist.models.id_cache import ShortLines
 from abacist.recipes import find
 from abacist.runs.run import build_model, build_problems
 
@@ -59,6 +61,23 @@ def test_the_bounded_model_computes_the_logits_of_the_model(setting):
 def test_every_path_of_the_model_stays_within_the_bounds(setting, path):
     logits = BoundedModel(setting.exact).logits(setting.pattern, setting.ids)
     single = check._logits(setting.model, setting.pattern, setting.ids, path)
+    assert bool(((single - logits.value).abs() <= logits.own + logits.error).all())
+
+
+def test_generation_by_tables_stays_within_the_bounds(setting):
+    if not suits_tables(setting.model):
+        pytest.skip("tables serve models with one layer")
+    bounded = BoundedModel(setting.exact)
+    logits = bounded.logits(setting.pattern, setting.ids)
+    coordinates = setting.model.coordinates_by_scheme(setting.pattern.coordinates)
+    tables, length = AttentionTables(setting.model), torch.tensor([setting.ids.shape[1]])
+    with torch.no_grad():
+        single = torch.cat(
+            [
+                ShortLines(tables, coordinates, 1).prefill(row, length)
+                for row in setting.ids.split(1)
+            ]
+        ).double()
     assert bool(((single - logits.value).abs() <= logits.own + logits.error).all())
 
 

@@ -18,6 +18,8 @@ absolute products. In addition,
 * a variance may be computed in two passes, in one pass, or by Welford's method;
 * a softmax may subtract any number near its maximum first, may rescale as it goes (as FlashAttention
   does), and may divide before or after the values are added;
+* the output matrix of attention may be applied to each value before the values are added, and its
+  bias and the residual stream may be added in the same sum (as `models.attention_tables` does);
 * numbers stay below 2¹²⁶: where an intermediate result could be larger, the bound is infinite,
   because an implementation may overflow;
 * the bias b of a position encoding that an extension defines is within 2⁸ u (1 + |b|), by assumption;
@@ -296,7 +298,9 @@ class BoundedModel:
         first = state.value.shape[1] - 1 if is_last else 0
         normed = self._norm_apart(block.attention_norm, state)
         mixed = self._attention(block.attention, normed, visible[first:], bias[first:], first)
-        return self._add(state[:, first:], mixed)
+        # One sum may hold the stream, the bias and every value of every head.
+        terms = state.value.shape[1] * block.attention.num_heads + 2
+        return self._add(state[:, first:], mixed, roundings=terms)
 
     def _attention(
         self, attention: Attention, x: Normed, visible_QM: Tensor, bias: Enclosure, first: int
@@ -378,7 +382,7 @@ class BoundedModel:
         error = error + torch.einsum("nqth,nthk->nqhk", weights.largest, value.error)
         size = torch.einsum("nqth,nthk->nqhk", weights.largest, value.largest)
         error = error + _sum_error(self.precision, terms) * (mixed.value.abs() + mixed.own)
-        error = error + self._product_error(terms, size)
+        error = error + self._product_error(terms * num_heads + 2, size)
         # Values may be added before they are divided by the sum of the exponentials.
         undivided = value.largest.sum(dim=1, keepdim=True).expand_as(error)
         error = self._or_overflow(error * _SLACK, undivided)
