@@ -306,7 +306,7 @@ def test_a_run_of_another_format_version_is_refused(run, untrained, certified, c
         (["train", "--out", "/proc/none"], "cannot write"),
         (["train", "--resume", "--out", "nowhere"], "there is no run nowhere"),
         (["train", "--resume", "--model.width", "64"], "there is no run under runs/ yet"),
-        (["train", "--resume", "--overwrite"], "exclude each other"),
+        (["train", "--resume", "--overwrite"], "--overwrite belongs to the start of a run"),
         (["train", "--resume", "--seeds", "3"], "it has no plan.json"),
         (["train", "--seeds", "2", "--threads", "auto"], "needs a number of threads, got auto"),
         (["train", "--threads", "two"], "whole number from 1 up, got 'two'"),

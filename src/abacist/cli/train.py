@@ -6,14 +6,14 @@ import json
 import math
 import os
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from abacist import files, recipes
-from abacist.cli import named_run, setting_help
+from abacist.cli import named_run, setting_help, train_seeds
 from abacist.cli.arguments import (
     Parser,
     named_recipe,
@@ -21,17 +21,14 @@ from abacist.cli.arguments import (
     split_off_settings,
     whole_number,
 )
-from abacist.configuration import override, settings
+from abacist.cli.typed_recipe import check_unchanged, typed_recipe
 from abacist.errors import ConfigurationError, ProblemError, UserError, nearest
 from abacist.recipes.recipe import Recipe
-from abacist.recipes.shortening import shortened
 
 if TYPE_CHECKING:
     from abacist.certificates.record import Certificate
     from abacist.runs.run import Run
     from abacist.scoring.records import Scorecard, Solution
-    from abacist.sweeps.plan import Plan
-    from abacist.sweeps.sweep import Progress
     from abacist.training.loop import Observer
     from abacist.training.metrics import Metrics
 
@@ -62,27 +59,24 @@ def run(arguments: list[str]) -> int:
     if parsed.resume and parsed.recipe and not parsed.out and Path(parsed.recipe).is_dir():
         # abacist train --resume runs/add is what people type.
         parsed.out, parsed.recipe = parsed.recipe, None
-    if parsed.resume and parsed.overwrite:
-        raise ConfigurationError(
-            "--resume and --overwrite exclude each other. Leave one of them out."
-        )
-    if parsed.resume and parsed.watch is not None:
-        raise ConfigurationError(
-            "--watch belongs to the start of a run, and --resume keeps the problems that the run has. "
-            "Leave --watch out."
-        )
-    if parsed.resume and parsed.quick is not None:
-        raise ConfigurationError(
-            "--quick belongs to the start of a run, and --resume keeps the steps that the run has. "
-            "Leave --quick out."
-        )
-    if parsed.seeds is not None or parsed.jobs is not None or _resumes_many_seeds(parsed):
+    if parsed.resume:
+        for option, is_typed, kept in (
+            ("--overwrite", parsed.overwrite, "what"),
+            ("--watch", parsed.watch is not None, "the problems that"),
+            ("--quick", parsed.quick is not None, "the steps that"),
+        ):
+            if is_typed:
+                raise ConfigurationError(
+                    f"{option} belongs to the start of a run, and --resume keeps {kept} the run has. "
+                    f"Leave {option} out."
+                )
+    if parsed.seeds is not None or parsed.jobs is not None or train_seeds.resumes_many(parsed):
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
             raise ConfigurationError(
                 "torchrun trains one model with several processes, and --seeds trains several models. "
                 "Leave torchrun out."
             )
-        return _train_many(parsed, changes)
+        return train_seeds.run(parsed, changes)
     trained = _resume(parsed, changes) if parsed.resume else _start(parsed, changes)
     if trained is None:
         return 130
@@ -189,48 +183,13 @@ def _print_settings(arguments: list[str]) -> int:
     return 0
 
 
-def _recipe(parsed: argparse.Namespace, changes: dict[str, str]) -> Recipe:
-    """Return the recipe with the settings that were typed, and with the problems of --watch."""
-    whole = recipes.find(parsed.recipe or "add")
-    if parsed.quick is not None:
-        whole = shortened(whole, parsed.quick)
-    try:
-        recipe = override(whole, changes)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{error}{_advice(whole, changes)}") from error
-    if parsed.watch is None:
-        return recipe
-    try:
-        lines = Path(parsed.watch).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(
-            f"--watch {parsed.watch} cannot be read: {error}. Type a text file with one problem a line."
-        ) from error
-    watch = tuple(line.strip() for line in lines if line.strip())
-    return replace(recipe, training=replace(recipe.training, watch=watch))
-
-
 def _is_first_process() -> bool:
     """Whether this process reports and examines: the only one, or the first that torchrun started."""
     return os.environ.get("RANK", "0") == "0"
 
 
-def _advice(recipe: Recipe, changes: Mapping[str, str]) -> str:
-    """Return a sentence that proposes --quick if it makes the number of steps that was typed possible."""
-    typed = changes.get("training.num_steps", "")
-    if not typed.isdecimal() or not 0 < int(typed) < recipe.training.num_steps:
-        return ""
-    fraction = max(0.001, math.floor(1000 * int(typed) / recipe.training.num_steps) / 1000)
-    others = {name: value for name, value in changes.items() if name != "training.num_steps"}
-    try:
-        override(shortened(recipe, fraction), others)
-    except ConfigurationError:
-        return ""
-    return f" Or shorten all of these together: --quick {fraction:g}."
-
-
 def _start(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | None":
-    recipe = _recipe(parsed, changes)
+    recipe = typed_recipe(parsed, changes)
     from abacist.runs import directory, training
 
     path = Path(parsed.out) if parsed.out else directory.new_path(recipe.name)
@@ -260,7 +219,7 @@ def _resume(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | None"
         # The run was started with --threads auto, which chose this number.
         threads = "auto"
     options = {"seed": (record["seed"], parsed.seed), "threads": (threads, parsed.threads)}
-    _check_unchanged(run_directory.path, recipe, parsed.recipe, changes, options)
+    check_unchanged(run_directory.path, recipe, parsed.recipe, changes, options)
     return _with_progress(
         recipe,
         run_directory.path,
@@ -269,137 +228,6 @@ def _resume(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | None"
             run_directory.path, observer, parsed.device, parsed.accept_changed_extension
         ),
     )
-
-
-def _check_unchanged(
-    path: Path,
-    recipe: Recipe,
-    recipe_name: str | None,
-    changes: Mapping[str, str],
-    options: Mapping[str, tuple[Any, Any]],
-) -> None:
-    """Raise `ConfigurationError`, naming every difference, unless what was typed is what the run has.
-
-    Args:
-        recipe: the recipe of the run, settings included.
-        recipe_name: the name that was typed; None if there was none.
-        changes: the settings that were typed, by dotted name.
-        options: by name, the value of the run and the one that was typed; None if there was none.
-    """
-    pairs = {f"--{name}": pair for name, pair in options.items()}
-    pairs = {"the recipe": (recipe.name, recipe_name)} | pairs
-    of_run, typed = (
-        {setting.name: setting.typed for setting in settings(config)}
-        for config in (recipe, override(recipe, changes))
-    )
-    pairs |= {f"--{name}": (of_run.get(name, "not set"), typed[name]) for name in typed}
-    differences = [
-        f"{name} is {ours}, got {theirs}"
-        for name, (ours, theirs) in pairs.items()
-        if theirs is not None and theirs != ours
-    ]
-    if differences:
-        raise ConfigurationError(
-            f"{path} is resumed with its own settings: {'; '.join(differences)}. "
-            f"Type abacist train --resume --out {path}, or another --out to start a run."
-        )
-
-
-def _resumes_many_seeds(parsed: argparse.Namespace) -> bool:
-    """Whether the directory to be resumed is one of many seeds."""
-    return bool(parsed.resume and parsed.out and (Path(parsed.out) / "plan.json").is_file())
-
-
-def _train_many(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
-    """Train many seeds side by side and show how their results are distributed."""
-    from abacist.cli import show
-    from abacist.cli.progress import Ticker
-    from abacist.reports import csv_records, terminal
-    from abacist.sweeps import sweep
-    from abacist.sweeps.local import LocalProcesses
-
-    if parsed.overwrite or parsed.train_only or parsed.track:
-        raise ConfigurationError(
-            "--seeds goes with neither --overwrite, --train-only nor --track. "
-            "Type another --out, or train the seeds one by one."
-        )
-    plan, path = (_plan_in if parsed.resume else _plan_of_seeds)(parsed, changes)
-    executor = LocalProcesses(parsed.jobs, plan.threads)
-    name = plan.recipe.name
-    with Ticker("training seeds", unit="steps") as ticker:
-        is_announced = False
-
-        def update(progress: "Progress") -> None:
-            nonlocal is_announced
-            if not is_announced:
-                ticker.say(f"training seeds of {name} into {path}")
-            is_announced = True
-            finished = len(progress.outcomes)
-            right = sum(outcome.is_right for outcome in progress.outcomes)
-            seeds = "seed" if finished == 1 else "seeds"
-            details = f"{finished} {seeds} finished, {right} without an error"
-            ticker.update(progress.steps, progress.total_steps, details)
-
-        try:
-            if parsed.resume:
-                results = sweep.resume(path, executor, update)
-            else:
-                results = sweep.start(plan, path, executor, update)
-        except KeyboardInterrupt:
-            again = terminal.command("train", "--resume", "--out", str(path))
-            ticker.say(f"abacist: interrupted and saved. Resume with: {again}")
-            return 130
-    (group,) = results.groups
-    failures = [{"run": run, "reason": reason} for run, reason in results.failures.items()]
-    if parsed.csv:
-        csv_records.write(parsed.csv, [outcome.summary() for outcome in group.outcomes])
-    if parsed.json:
-        record = {"run": str(path), "recipe": name, "failures": failures}
-        print(json.dumps(record | group.distribution.to_json()))
-    else:
-        terminal.console().print(show.seeds(group.distribution), soft_wrap=True)
-        for failure in failures:
-            print(f"{failure['run']} failed: {failure['reason']}")
-        print(f"\nThe runs are {path}/seed-{plan.seeds[0]} and so on.")
-    return 1 if failures else 0
-
-
-def _plan_of_seeds(parsed: argparse.Namespace, changes: dict[str, str]) -> "tuple[Plan, Path]":
-    """Return the plan of the seeds that were typed, and the directory to train them in."""
-    from abacist.runs import directory
-    from abacist.sweeps import sweep
-
-    recipe = _recipe(parsed, changes)
-    path = Path(parsed.out) if parsed.out else directory.new_path(recipe.name)
-    if parsed.threads == "auto":
-        raise ConfigurationError("--seeds needs a number of threads, got auto. Try --threads 1.")
-    first = parsed.seed or 0
-    seeds = range(first, first + (parsed.seeds or 1))
-    return sweep.of_seeds(recipe, seeds, parsed.threads or 1, parsed.device or "auto"), path
-
-
-def _plan_in(parsed: argparse.Namespace, changes: dict[str, str]) -> "tuple[Plan, Path]":
-    """Return the plan of the seeds to be resumed, and their directory."""
-    from abacist.sweeps import plan as plans
-
-    if not _resumes_many_seeds(parsed):
-        raise ConfigurationError(
-            f"there are no seeds to resume in {parsed.out or 'the newest run'}: it has no plan.json. "
-            "Type --out with a directory that abacist train --seeds made."
-        )
-    path = Path(parsed.out)
-    plan = plans.read(path)
-    if len(plan.groups) > 1:
-        raise ConfigurationError(
-            f"{path} is a sweep over settings. Type abacist sweep --resume --out {path}."
-        )
-    options = {
-        "seed": (plan.seeds[0], parsed.seed),
-        "seeds": (len(plan.seeds), parsed.seeds),
-        **{name: (getattr(plan, name), getattr(parsed, name)) for name in ("threads", "device")},
-    }
-    _check_unchanged(path, plan.recipe, parsed.recipe, changes, options)
-    return plan, path
 
 
 def _with_progress(
