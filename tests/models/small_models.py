@@ -34,13 +34,14 @@ def random_model(
     positions: str | tuple[PositionScheme, ...] = "place-relative",
     seed: int = 0,
     dtype: torch.dtype = torch.float64,
+    vocabulary_size: int = len(FORMAT.vocabulary),
     **settings: object,
 ) -> Transformer:
     """A model none of whose parameters is 0 or 1, as biases and norms are at the start."""
     torch.manual_seed(seed)
     schemes = POSITIONS[positions] if isinstance(positions, str) else positions
     sizes = {"width": 12, "num_heads": 2, "mlp_width": 20, "positions": schemes, **settings}
-    model = Transformer(ModelConfig(**sizes), len(FORMAT.vocabulary)).to(dtype)
+    model = Transformer(ModelConfig(**sizes), vocabulary_size).to(dtype)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += 0.3 * torch.randn_like(parameter)

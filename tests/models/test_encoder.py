@@ -39,7 +39,8 @@ each_format = pytest.mark.parametrize("name", EACH_FORMAT)
 
 
 def random_model(positions: object = "rope", seed: int = 0, **settings: object) -> Transformer:
-    return random_decoder(positions, seed, direction="both", **settings)
+    sizes = {"vocabulary_size": max(len(format.vocabulary) for format in EACH_FORMAT.values())}
+    return random_decoder(positions, seed, direction="both", **sizes, **settings)
 
 
 def written(name: str, rows: list[tuple[int, int]]) -> AnnotatedTokens:

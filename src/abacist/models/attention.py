@@ -7,6 +7,8 @@ The way depends on the view (`views.py`) and gives the same result up to roundin
     windowed   scores of each query with its C candidate keys only
     fused      one GPU kernel that stores no scores (`fused.py`)
 
+Trainings of one-layer models have a fifth, `attention_by_id.py`, which needs no keys of single tokens.
+
 Wherever a view is involved, G is 1 where all lines share their coordinates, else B.
 """
 
@@ -107,7 +109,7 @@ class Attention(nn.Module):
             return fused
         if self.length_scale is not None:
             query = query * self._length_scaling(view, self.length_scale).to(query.dtype)
-        bias = self._score_bias(view).to(query.dtype)
+        bias = self.score_bias(view).to(query.dtype)
         dropout = self.dropout if self.training else 0.0
         if hook is not None:
             assert view.keys is None, "a hook needs the dense path"
@@ -152,7 +154,7 @@ class Attention(nn.Module):
         num_visible = view.visible.sum(dim=-1).clamp(min=2).t()
         return (num_visible.unsqueeze(-1).to(scale_H.dtype).log() * scale_H).unsqueeze(-1)
 
-    def _score_bias(self, view: View) -> Tensor:
+    def score_bias(self, view: View) -> Tensor:
         """Return the sum of all schemes' biases, (G, Q, C, H); INVISIBLE for hidden pairs."""
         bias_GQCH = torch.where(view.visible, 0.0, INVISIBLE).unsqueeze(-1)
         for relative, bias_input in zip(self.relative, view.bias_inputs, strict=True):
@@ -199,9 +201,13 @@ def _softmax(scores_BHQT: Tensor) -> Tensor:
     torch's kernel takes 20 ns per number for rows shorter than a vector register, four times as
     long as the steps below.
     """
-    if scores_BHQT.shape[-1] >= _VECTOR_LENGTH or torch.is_grad_enabled():
+    if scores_BHQT.shape[-1] >= _VECTOR_LENGTH:
         return scores_BHQT.softmax(dim=-1)
-    weights = scores_BHQT.sub_(scores_BHQT.amax(dim=-1, keepdim=True)).exp_()
+    largest = scores_BHQT.detach().amax(dim=-1, keepdim=True)
+    if torch.is_grad_enabled():
+        weights = (scores_BHQT - largest).exp()
+        return weights / weights.sum(dim=-1, keepdim=True)
+    weights = scores_BHQT.sub_(largest).exp_()
     return weights.div_(weights.sum(dim=-1, keepdim=True))
 
 

@@ -56,6 +56,7 @@ def teacher_forced(
     path: Path = "auto",
     recurrences: int | None = None,
     num_detached: int = 0,
+    only_targets: bool = False,
 ) -> Predictions:
     """Predict the target tokens of lines.
 
@@ -70,6 +71,8 @@ def teacher_forced(
         path: see there.
         recurrences: see there.
         num_detached: see there.
+        only_targets: whether the model may leave out tokens without a label, as it does where each
+            line has coordinates of its own. The predictions are then those of N lines, (N, 1, V).
 
     Raises `ConfigurationError` for an encoder whose lines have no labels.
     """
@@ -85,9 +88,15 @@ def teacher_forced(
         )
     else:
         labels = torch.where(lines.target, lines.labels, IGNORED)[:, first:].long()
+    coordinates = coordinates_of(lines, equal_lengths)
+    if only_targets and not equal_lengths and path == "auto" and model.reads_ids_alone:
+        tokens = model.coordinates_by_scheme(coordinates, len(lines.ids), generator)
+        is_target = labels != IGNORED
+        logits = model.logits_by_id(lines.ids, tokens, first, is_target)
+        return Predictions(logits, labels[is_target].unsqueeze(1))
     logits = model(
         lines.ids,
-        coordinates_of(lines, equal_lengths),
+        coordinates,
         first,
         generator=generator,
         path=path,

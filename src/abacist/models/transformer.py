@@ -16,6 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from abacist.errors import ConfigurationError, ProblemError
+from abacist.models.attention_by_id import (
+    LARGEST_VOCABULARY,
+    ids_of_keys,
+    only_wanted,
+    resid_after_attention,
+)
 from abacist.models.block import MLP, Block, Injection, make_norm
 from abacist.models.config import ModelConfig, PositionScheme
 from abacist.models.coordinates import Coordinates, SchemeCoordinates, coordinates_by_scheme
@@ -28,9 +34,16 @@ from abacist.models.encodings import (
 )
 from abacist.models.fused import FusedView
 from abacist.models.hooks import ActivationHook, apply_hook, apply_norm, with_prefix
-from abacist.models.views import KeyTable, View, dense_view, first_windowed, windowed_view
+from abacist.models.views import (
+    KeyTable,
+    View,
+    dense_view,
+    first_windowed,
+    only_visible,
+    windowed_view,
+)
 
-Path = Literal["auto", "dense", "windowed", "fused"]
+Path = Literal["auto", "dense", "windowed", "by-id", "fused"]
 """How attention is calculated. All paths give the same logits; `auto` takes the fastest."""
 
 # For shorter lines, pairing all tokens is cheaper than finding the few inside a window.
@@ -156,6 +169,8 @@ class Transformer(nn.Module):
         line is too long for this model.
         """
         scheme_coordinates = self.coordinates_by_scheme(coordinates, len(ids_BT), generator)
+        if path == "by-id" or (path == "auto" and torch.is_grad_enabled() and self.reads_ids_alone):
+            return self.logits_by_id(ids_BT, scheme_coordinates, first)
         embedded = self.embed(ids_BT, scheme_coordinates, hook)
         recurrences = self.config.recurrences if recurrences is None else recurrences
         if recurrences < 1:
@@ -179,6 +194,57 @@ class Transformer(nn.Module):
                         with_prefix(hook, f"blocks.{number}"),
                     )
         return self.unembed(state, hook)
+
+    def logits_by_id(
+        self,
+        ids_BT: Tensor,
+        tokens: SchemeCoordinates,
+        first: int,
+        wanted_BQ: Tensor | None = None,
+    ) -> Tensor:
+        """Return the logits at tokens from `first` on by the path `by-id`, (B, T - first, V).
+
+        Args:
+            ids_BT: int token ids.
+            tokens: coordinates of all tokens.
+            first: index of the first token whose logits are wanted.
+            wanted_BQ: which of these are wanted, bool (B, T - first), if lines differ in it. The
+                result is then (N, 1, V), for N of them, line by line.
+        """
+        block = self.blocks[0]
+        assert isinstance(block, Block)
+        view, _ = self.views(tokens, first, "auto", only_tail=True)
+        assert isinstance(view, View)
+        view, ids_BT, queries_QB = only_visible(view), ids_BT.long(), ids_BT[:, first:].long().t()
+        assert view.keys is not None
+        if wanted_BQ is None:
+            keys_QCB = ids_of_keys(ids_BT, view.keys)
+        else:
+            view = only_wanted(view, wanted_BQ)
+            line_N1 = wanted_BQ.nonzero()[:, :1]
+            keys_QCB = ids_BT[line_N1, view.keys.squeeze(1)].t().contiguous().unsqueeze(0)
+            queries_QB = queries_QB.t()[wanted_BQ].unsqueeze(0)
+        embedded_VD = self.embedding_norm(self.embedding.weight)
+        resid = resid_after_attention(block, embedded_VD, queries_QB, keys_QCB, view)
+        return self.unembed(block.after_attention(resid, None))
+
+    @property
+    def reads_ids_alone(self) -> bool:
+        """Whether a token's query, key and value depend on its id alone, so that `by-id` pays.
+
+        On a GPU, gradients of tables would be added in any order, and bits would not repeat.
+        """
+        config = self.config
+        return (
+            self.is_windowed
+            and self.depth == 1
+            and config.injection == "none"
+            and config.initial_state == "input"
+            and not (config.length_scaling or config.dropout)
+            and all(scheme.adds == "bias" for scheme in config.positions)
+            and self.embedding.num_embeddings <= LARGEST_VOCABULARY
+            and self.device.type == "cpu"
+        )
 
     def coordinates_by_scheme(
         self, coordinates: Coordinates, batch: int = 1, generator: torch.Generator | None = None

@@ -160,23 +160,39 @@ def _visible_first(view: View) -> View:
     This pays where several windows together hide most keys that the first window finds. A view
     of which more than half is visible is returned as it is.
     """
-    assert view.keys is not None
     num_visible = int(view.visible.sum(dim=2).max()) if view.visible.numel() else 0
-    if 2 * num_visible > view.visible.shape[2]:
-        return view
-    order = view.visible.int().argsort(dim=2, descending=True, stable=True)[:, :, :num_visible]
+    return view if 2 * num_visible > view.visible.shape[2] else only_visible(view)
+
+
+def only_visible(view: View) -> View:
+    """Pair every query with the keys that it sees alone, in their order; C is the largest number of them.
+
+    Queries that see fewer keys are paired with the first candidate as well, without seeing it.
+    """
+    num_lines, num_queries, _ = view.visible.shape
+    count = view.visible.sum(dim=2)
+    num_visible = int(count.max()) if count.numel() else 0
+    flat = view.visible.flatten(0, 1)
+    query, candidate = flat.nonzero().unbind(dim=1)
+    ends = count.flatten().cumsum(0)
+    rank = torch.arange(len(query), device=query.device) - (ends - count.flatten())[query]
+    order = torch.zeros(len(flat), num_visible, dtype=torch.int64, device=query.device)
+    order[query, rank] = candidate
+    order = order.view(num_lines, num_queries, num_visible)
+    rank = torch.arange(num_visible, device=query.device)
 
     def reordered(pairs: Tensor) -> Tensor:
         """Return (G, Q, num_visible, …) from (G, Q, C, …)."""
         num_lines = max(len(pairs), len(order))
         pairs = pairs.expand(num_lines, *pairs.shape[1:])
-        candidate = order.expand(num_lines, -1, -1)
+        candidates = order.expand(num_lines, -1, -1)
         if pairs.dim() == 4:
-            candidate = candidate.unsqueeze(3).expand(-1, -1, -1, pairs.shape[3])
-        return pairs.gather(2, candidate)
+            candidates = candidates.unsqueeze(3).expand(-1, -1, -1, pairs.shape[3])
+        return pairs.gather(2, candidates)
 
+    keys = order if view.keys is None else reordered(view.keys)
     bias_inputs = [reordered(pairs) for pairs in view.bias_inputs]
-    return View(reordered(view.keys), reordered(view.visible), bias_inputs)
+    return View(keys, rank < count.unsqueeze(2), bias_inputs)
 
 
 def first_windowed(schemes: tuple[PositionScheme, ...]) -> int | None:

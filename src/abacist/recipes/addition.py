@@ -25,7 +25,7 @@ def add() -> Recipe:
         model=ModelConfig(
             width=32, num_heads=4, mlp_width=128, positions=POSITIONS["place-relative"]
         ),
-        training=TrainingConfig(num_steps=1_500, batch_size=128, learning_rate=1e-2),
+        training=TrainingConfig(num_steps=900, batch_size=128, learning_rate=1e-2),
         scoring=ScoringConfig(),
     )
 

@@ -46,6 +46,6 @@ def _worked_row_by_row(name: str, operations: tuple[Operation, ...]) -> Recipe:
             mlp_width=256,
             positions=POSITIONS["row-place-step-relative"],
         ),
-        training=TrainingConfig(num_steps=2_000, batch_size=128, learning_rate=5e-3),
+        training=TrainingConfig(num_steps=1_500, batch_size=128, learning_rate=5e-3),
         scoring=ScoringConfig(longest=20),
     )

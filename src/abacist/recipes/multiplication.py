@@ -32,6 +32,6 @@ def multiply() -> Recipe:
             mlp_width=256,
             positions=POSITIONS["cell-relative"],
         ),
-        training=TrainingConfig(num_steps=3_500, batch_size=128, learning_rate=5e-3),
+        training=TrainingConfig(num_steps=2_500, batch_size=128, learning_rate=5e-3),
         scoring=ScoringConfig(longest=20),
     )

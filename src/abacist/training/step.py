@@ -146,6 +146,7 @@ def _loss(
             generator=generator,
             recurrences=recurrences,
             num_detached=num_detached,
+            only_targets=True,
         )
         logits_VAB, labels_AB = predictions.logits.permute(2, 1, 0), predictions.labels.t()
         return nn.functional.cross_entropy(
