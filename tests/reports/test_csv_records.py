@@ -9,6 +9,7 @@ import abacist
 from abacist.cli import main
 from abacist.data.check import AnswerStatistics, DataCheck
 from abacist.intervals import Proportion
+from abacist.recipes import RECIPES
 from abacist.reports import csv_records
 from abacist.scoring.comparison import common_rows
 from abacist.scoring.records import Row, Scorecard, Section
@@ -66,6 +67,40 @@ def test_a_check_of_problems_has_a_line_for_each_number(tmp_path):
     assert len(numbers) == 1 + 1 + 2 + 1 + 4
 
 
+FINDINGS = {
+    "attention": {
+        "tokens": ["1", "+"],
+        "likeliest": [["1", "2"], ["3", "4"]],
+        "pattern": {"axes": ["query", "key"], "values": [[1.0, 0.0], [0.25, 0.75]]},
+    },
+    "ablation": {
+        "whole": Proportion(9, 10).to_json(),
+        "without": [{"component": "head 0", "zero": Proportion(1, 10).to_json()}],
+    },
+}
+
+
+def test_every_number_of_a_lens_is_a_line_with_its_indices(tmp_path):
+    csv_records.write(tmp_path / "l.csv", csv_records.of_findings(FINDINGS))
+    lines = [{k: v for k, v in row.items() if v} for row in rows_of(tmp_path / "l.csv")]
+    by_entry = {entry: [x for x in lines if x["entry"] == entry] for entry in ("pattern", "tokens")}
+    assert by_entry["tokens"][1] == {
+        "lens": "attention", "entry": "tokens", "index": "1", "value": "+",
+    }  # fmt: skip
+    assert by_entry["pattern"][2] == {
+        "lens": "attention", "entry": "pattern", "query": "1", "key": "0", "value": "0.25",
+    }  # fmt: skip
+    assert len(by_entry["pattern"]) == 4
+    likeliest = [x for x in lines if x["entry"] == "likeliest"]
+    assert [(x["index"], x["rank"], x["value"]) for x in likeliest] == [
+        ("0", "0", "1"), ("0", "1", "2"), ("1", "0", "3"), ("1", "1", "4"),
+    ]  # fmt: skip
+    whole, without = (x for x in lines if x["lens"] == "ablation")
+    assert (whole["entry"], whole["right"], whole["n"]) == ("whole", "9", "10")
+    assert (without["entry"], without["component"]) == ("without.zero", "head 0")
+    assert (without["right"], without["n"], without["share"]) == ("1", "10", "0.1")
+
+
 def test_commands_write_csv_beside_what_they_print(tmp_path, quick_settings, capsys):
     run = abacist.train("add", out=tmp_path / "run", settings=quick_settings)
     asked = ["solve", str(run.path), "1+1", "12+34", "--json", "--csv", str(tmp_path / "s.csv")]
@@ -76,6 +111,25 @@ def test_commands_write_csv_beside_what_they_print(tmp_path, quick_settings, cap
     assert [row["correct"] for row in solved] == [str(s["correct"]).lower() for s in printed]
     assert main(["model", "add", "--csv", str(tmp_path / "m.csv")]) == 0
     assert sum(int(row["parameters"]) for row in rows_of(tmp_path / "m.csv")) == 13_676
+    looked = [
+        "look",
+        str(run.path),
+        "1+1",
+        "--lens",
+        "attribution",
+        "--csv",
+        str(tmp_path / "l.csv"),
+    ]
+    capsys.readouterr()
+    assert main([*looked, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)["lenses"]["attribution"]
+    leads = [float(row["value"]) for row in rows_of(tmp_path / "l.csv") if row["entry"] == "lead"]
+    assert leads == record["lead"]["values"]
+    assert main(["recipes", "--csv", str(tmp_path / "r.csv")]) == 0
+    assert [row["name"] for row in rows_of(tmp_path / "r.csv")] == list(RECIPES)
+    assert main(["recipes", "add", "--csv", str(tmp_path / "a.csv")]) == 0
+    values = {row["setting"]: row["value"] for row in rows_of(tmp_path / "a.csv")}
+    assert (values["model.width"], values["task.operations"]) == ("32", "+")
     capsys.readouterr()
     assert main(["model", "add", "--csv", "table.txt"]) == 2
     assert "must be a file ending in .csv, got 'table.txt'" in capsys.readouterr().err

@@ -30,7 +30,7 @@ def run(arguments: list[str]) -> int:
 
     from abacist import files
     from abacist.inspection.lens import LENSES
-    from abacist.reports import lens_views, matplotlib_figures, terminal
+    from abacist.reports import csv_records, lens_views, matplotlib_figures, terminal
 
     trained = named_run.load(parsed, parsed.device)
     inspected = trained.look(parsed.problem[0], parsed.other, parsed.num_problems)
@@ -43,6 +43,8 @@ def run(arguments: list[str]) -> int:
     for name, target in drawn.items():
         files.make_directory(target.parent)
         matplotlib_figures.draw(lens_views.plots_of(views[name]), target)
+    if parsed.csv:
+        csv_records.write(parsed.csv, csv_records.of_findings(records))
     if parsed.json:
         print(json.dumps({"problem": inspected.text, "lenses": records}, allow_nan=False))
         return 0
@@ -139,6 +141,7 @@ def make_parser() -> Parser:
         help="draw a picture: a .png or .svg file for one lens, or a directory for all",
     )
     parser.add_json()
+    parser.add_csv()
     return parser
 
 

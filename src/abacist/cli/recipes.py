@@ -1,20 +1,21 @@
 """`abacist recipes`: list the recipes, or show one with all its settings."""
 
 import json
+from pathlib import Path
 
 from abacist import recipes
 from abacist.cli import setting_help
 from abacist.cli.arguments import Parser
-from abacist.configuration import to_json
+from abacist.configuration import settings, to_json
 
 
 def run(arguments: list[str]) -> int:
     """Return exit code 0."""
     parsed = make_parser().parse(arguments)
     if parsed.name is None:
-        _list(parsed.json)
+        _list(parsed.json, parsed.csv)
     else:
-        _show(parsed.name, parsed.json)
+        _show(parsed.name, parsed.json, parsed.csv)
     return 0
 
 
@@ -23,11 +24,16 @@ def make_parser() -> Parser:
     parser = Parser("recipes", "List the recipes, or show one with all its settings.")
     parser.add_argument("name", nargs="?", metavar="NAME", help="one recipe")
     parser.add_json()
+    parser.add_csv()
     return parser
 
 
-def _list(as_json: bool) -> None:
+def _list(as_json: bool, csv: Path | None) -> None:
     rows = [{"name": name, **_statements(name)} for name in recipes.RECIPES]
+    if csv:
+        from abacist.reports import csv_records
+
+        csv_records.write(csv, rows)
     if as_json:
         print(json.dumps(rows))
         return
@@ -39,8 +45,12 @@ def _list(as_json: bool) -> None:
     print(f"\n{setting_help.fill(last)}")
 
 
-def _show(name: str, as_json: bool) -> None:
+def _show(name: str, as_json: bool, csv: Path | None) -> None:
     recipe = recipes.find(name)
+    if csv:
+        from abacist.reports import csv_records
+
+        csv_records.write(csv, csv_records.of_settings(settings(recipe)))
     if as_json:
         print(json.dumps({"name": name, **_statements(name), "settings": to_json(recipe)}))
         return

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from abacist import files
+from abacist.configuration import Setting
 from abacist.data.check import DataCheck
 from abacist.intervals import Proportion
 from abacist.scoring.comparison import ComparedRow
@@ -120,6 +121,68 @@ def of_check(outcome: DataCheck) -> list[Record]:
     for name, counts in outcome.histograms.items():
         records += [record(name, value, "problems", n) for value, n in counts.items()]
     return records
+
+
+def of_findings(findings: Mapping[str, Record]) -> list[Record]:
+    """Every number of the findings of lenses, given as JSON by lens.
+
+    A number of an array has the index on each axis in a column named like the axis. The lists beside
+    an array, such as `tokens`, say what these indices stand for.
+    """
+    return [
+        {"lens": lens, **record}
+        for lens, finding in findings.items()
+        for name, value in finding.items()
+        for record in _entries(name, value)
+    ]
+
+
+def of_settings(rows: Iterable[Setting]) -> list[Record]:
+    """Every single setting of a recipe, with its value as it is typed and its explanation."""
+    return [
+        {"setting": row.name, "value": row.typed, "explanation": row.explanation}
+        for row in rows
+        if not row.has_parts
+    ]
+
+
+def _entries(name: str, value: Any) -> list[Record]:
+    """The lines of one entry of a finding."""
+    if isinstance(value, list):
+        return [line for i, item in enumerate(value) for line in _item(name, i, item)]
+    if not isinstance(value, dict):
+        return [{"entry": name, "value": value}]
+    if "axes" in value:
+        return [
+            {"entry": name, **dict(zip(value["axes"], index, strict=True)), "value": number}
+            for index, number in _indexed(value["values"])
+        ]
+    if "successes" in value:
+        return [{"entry": name, **_proportion(Proportion.from_json(value))}]
+    return [line for key, inner in value.items() for line in _entries(f"{name}.{key}", inner)]
+
+
+def _item(name: str, index: int, item: Any) -> list[Record]:
+    """The lines of one item of a list: a text or number, a list of them, or a record."""
+    if not isinstance(item, dict):
+        return [
+            {"entry": name, "index": index, **({"rank": inner[0]} if inner else {}), "value": leaf}
+            for inner, leaf in _indexed(item)
+        ]
+    labels = {key: leaf for key, leaf in item.items() if not isinstance(leaf, dict | list)}
+    return [
+        {**line, **labels}
+        for key, inner in item.items()
+        if key not in labels
+        for line in _entries(f"{name}.{key}", inner)
+    ]
+
+
+def _indexed(values: Any) -> list[tuple[tuple[int, ...], Any]]:
+    """The leaves of nested lists with their indices."""
+    if not isinstance(values, list):
+        return [((), values)]
+    return [((i, *index), leaf) for i, item in enumerate(values) for index, leaf in _indexed(item)]
 
 
 def _proportion(proportion: Proportion | None) -> Record:
