@@ -7,6 +7,7 @@ from typing import Any, Literal
 from abacist import extensions, recipes
 from abacist.configuration import override
 from abacist.recipes.recipe import Recipe
+from abacist.recipes.shortening import shortened
 from abacist.reports.notebook_progress import NotebookProgress, is_notebook
 from abacist.runs import directory, training
 from abacist.runs.directory import new_path, read_recipe
@@ -20,6 +21,7 @@ def train(
     out: str | Path | None = None,
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
+    quick: float | None = None,
     threads: int | Literal["auto"] = 1,
     overwrite: bool = False,
     observer: Observer | None = None,
@@ -32,6 +34,8 @@ def train(
         out: the run directory; None makes a new one under `runs/`.
         seed: determines the initial weights and the training problems.
         settings: settings of the recipe to replace, by dotted name, as in `{"model.width": 64}`.
+        quick: a fraction 0.001…1 to which the steps of the recipe are shortened, with warm-up, decay and
+            curriculum, before `settings` are replaced. What the recipe promises does not hold then.
         threads: number of threads, or `auto` for the number that is fastest in a few timed steps.
         overwrite: whether a run in `out` is replaced.
         observer: receives every step and every record.
@@ -41,6 +45,8 @@ def train(
     """
     extensions.load_installed()
     whole = recipes.find(recipe) if isinstance(recipe, str) else recipe
+    if quick is not None:
+        whole = shortened(whole, quick)
     whole = override(whole, settings or {})
     path = Path(out) if out is not None else new_path(whole.name)
     if progress and is_notebook():

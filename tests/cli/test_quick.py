@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import abacist
 from abacist.errors import ConfigurationError
 from abacist.recipes import RECIPES, find
 from abacist.recipes.shortening import shortened
@@ -27,6 +28,15 @@ def test_warm_up_decay_and_curriculum_shrink_with_the_steps():
     assert [stage.num_steps * 10 for stage in quick.curriculum] == [
         stage.num_steps for stage in training.curriculum
     ]
+
+
+def test_quick_means_the_same_in_python(tmp_path, quick_settings):
+    settings = {k: v for k, v in quick_settings.items() if "steps" not in k}
+    trained = abacist.train("add", out=tmp_path / "run", quick=0.01, settings=settings)
+    assert trained.recipe.training.num_steps == 15
+    with pytest.raises(ConfigurationError, match=r"quick must be 0\.001 to 1, got 2"):
+        abacist.train("add", out=tmp_path / "other", quick=2)
+    assert not (tmp_path / "other").exists()
 
 
 def test_quick_trains_and_settings_that_are_typed_win(run, tmp_path, quick_settings):
