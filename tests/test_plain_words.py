@@ -57,6 +57,24 @@ RETIRED_SECTIONS = {"evaluation"}
 VERBS = re.compile(r"(?:to|that|not|never)_reach", re.IGNORECASE)
 """Uses of a retired noun as a verb, which is plain English."""
 
+RETIRED_PHRASES = {
+    r"ha(?:s|ve|d) no use for": "does not use, or does not apply to",
+    r"ma(?:ke|kes|de) no use of": "does not use",
+    r"(?:is|are|be) gone on with|go(?:es)? on with": "is continued, or is resumed",
+    r"in vain": "unused, or without effect",
+    r"by heart": "memorised",
+    r"by chance": "at random",
+    r"all the same(?=[.,;])": "anyway",
+    r"in each other(?:'|’)s way": "conflict",
+    r"br(?:ing|ings|ought) about": "cause",
+    r"looks? for themselves": "find",
+    r"so many|as many (?:are|is|were)\b|no few\b": "the number",
+    r"in front of the (?:number|digit|line|operand|answer|token)s?": "before",
+    r"what tells it from": "what distinguishes it from",
+}
+"""Phrases that no native engineer writes, as regular expressions, with what to write instead."""
+PHRASE_PAGES = [*PAGES, ROOT / "SECURITY.md", ROOT / "formal/README.md"]
+
 BAD_BEGINNINGS = ("Of ", "That ", "In which ", "So many ", "As many ", "By ")
 BEHIND_ALLOWED: set[str] = set()
 """Sentences with `behind` for a position in space. In a sequence, say `after`."""
@@ -134,6 +152,46 @@ def behind_in_code(path: Path) -> list[str]:
         for sentence in prose.splitlines()
         if re.search(r"\bbehind\b", sentence) and sentence.strip() not in BEHIND_ALLOWED
     ]
+
+
+def retired_phrases(path: Path) -> list[str]:
+    """Return every retired phrase of a file, in prose as well as in messages, even across a line break."""
+    text = path.read_text()
+    return [
+        f"{place_in(path, text.count(chr(10), 0, match.start()) + 1)} {match[0]!r}: write {instead}"
+        for phrase, instead in RETIRED_PHRASES.items()
+        for match in re.finditer(
+            rf"\b(?:{phrase})".replace(" ", r"[\s\"'#]+"), text, flags=re.IGNORECASE
+        )
+    ]
+
+
+def test_no_retired_phrase_is_written():
+    report([line for path in [*SOURCES, *PHRASE_PAGES] for line in retired_phrases(path)])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The format has no use for it.",
+        "It makes no use\nof the window.",
+        "raise UserError(f'{name} has no use '\n    'for positions.')",
+        "# The trial goes on\n# with the next.",
+        "learned by heart",
+        "It works all the same.",
+        "as many are checked",
+    ],
+)
+def test_a_retired_phrase_is_found(text, tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    (tmp_path / "module.py").write_text(text)
+    assert len(retired_phrases(tmp_path / "module.py")) == 1
+
+
+@pytest.mark.parametrize("text", ["as many as fit", "It is all the same to the model", "go on"])
+def test_plain_phrases_pass(text, tmp_path):
+    (tmp_path / "page.md").write_text(text)
+    assert not retired_phrases(tmp_path / "page.md")
 
 
 def test_no_identifier_has_a_retired_word():

@@ -24,7 +24,7 @@ TASK, FORMAT = build_problems(RECIPE)
 MODEL = build_model(RECIPE)
 
 SLOTS = 7
-"""A query sees at most so many tokens, with itself."""
+"""Largest number of tokens that a query sees, with itself."""
 FAR = 9
 """More than any difference of coordinates in a window; stands for a token that has none."""
 

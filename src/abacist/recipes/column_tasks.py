@@ -31,13 +31,13 @@ from abacist.training.config import TrainingConfig
 Step = TypeVar("Step", bound=ColumnStep)
 
 _MOST_PLAIN_CASES = 25_000
-"""Largest number of contexts for which the plain notation is chosen; as many are checked in half a minute."""
+"""Largest number of contexts for which the plain notation is chosen. Checking them takes half a minute."""
 _MANY_TRACED_CASES = 1_000
 """Number of pairs of a column and a state above which 1,500 steps missed one: sum-of-three, with 3,000."""
 _CHECKED_A_MINUTE = 60_000
 """Combinations of columns and a state that are checked in a minute of one core, roughly."""
 _FEWEST_SPLIT = 10_000
-"""Numbers of so few values that there are fewer are not split, since some shapes would have no test problem."""
+"""Numbers of a length with at most this many values are not split: some shapes would have no test problem."""
 
 
 def column_task(

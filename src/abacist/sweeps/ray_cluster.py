@@ -27,7 +27,7 @@ from abacist.training.metrics import Metrics
 _PREFIX = "ray://"
 _SECONDS_TO_ANSWER = 10.0
 _REDUCTION = 3
-"""ASHA goes on with the best of this many trials at each of its decisions."""
+"""Reduction factor of ASHA: at each decision, one of this many trials is continued, the best."""
 _DECISIONS = 2
 
 
