@@ -9,7 +9,9 @@ import pytest
 from abacist.cli import main
 
 PAGE = (Path(__file__).parents[1] / "docs" / "json.md").read_text()
-TYPES = {"boolean": bool, "integer": int, "number": float, "string": str, "null": type(None)}
+TYPES = {
+    "boolean": bool, "integer": int, "number": float, "string": str, "array": list, "null": type(None),
+}  # fmt: skip
 
 
 def promised(section: str) -> dict[str, tuple[type, ...]]:
@@ -38,6 +40,8 @@ def assert_holds(printed: dict[str, object], section: str) -> None:
             "solve",
             {"problem", "answer", "expected", "correct", "text", "expected_text", "perplexity"},
         ),
+        ("compare", {"runs", "trained_alike", "rows"}),
+        ("compare groups", {"groups", "rows"}),
         ("model", {"parameters"}),
         ("data export", {"problem", "answer"}),
     ],
@@ -75,6 +79,18 @@ def test_model_prints_the_promised_keys(capsys):
     printed = json.loads(capsys.readouterr().out)
     assert_holds(printed, "model")
     assert printed["parameters"] == 13_676
+
+
+def test_compare_prints_the_promised_keys(untrained, capsys):
+    names = [str(untrained.path)] * 2
+    assert main(["score", names[0], "--num-problems", "4", "--longest", "10"]) == 0
+    capsys.readouterr()
+    assert main(["compare", *names, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert_holds(printed, "compare")
+    row = printed["rows"][0]
+    assert {"suite", "name", "measure", "proportions", "differences"} <= row.keys()
+    assert row["differences"][0].keys() == {"value", "interval"}
 
 
 def test_data_export_writes_the_promised_keys(tmp_path):

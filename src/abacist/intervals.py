@@ -121,6 +121,18 @@ def difference(first: Proportion, second: Proportion) -> Difference | None:
     return Difference(value, (max(-1.0, value - below), min(1.0, value + above)))
 
 
+def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return the 95 % interval of the mean of proportions by Student's distribution.
+
+    None for fewer than 2 values, which say nothing about how they vary.
+    """
+    if len(values) < 2:
+        return None
+    mean = statistics.mean(values)
+    half = _student_quantile(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    return max(0.0, mean - half), min(1.0, mean + half)
+
+
 def difference_of_means(first: Sequence[float], second: Sequence[float]) -> Difference | None:
     """Return the difference of the means of two samples of proportions; None if one has fewer than 2.
 

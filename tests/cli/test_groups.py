@@ -1,14 +1,18 @@
 """Many seeds as one result: compare and report for groups of runs."""
 
 import json
+import re
 import shutil
+from pathlib import Path
 
 import pytest
 
 from abacist.cli.compare import short_names
 from abacist.intervals import Proportion, difference_of_means
+from abacist.reports import group_comparison
 from abacist.sweeps.comparison import ComparedGroup, common_rows
 
+JSON_PAGE = (Path(__file__).parents[2] / "docs/json.md").read_text()
 ROW = ("lengths", "5 digits", "exact match")
 
 
@@ -38,6 +42,23 @@ def test_seeds_that_agree_leave_the_interval_of_the_problems():
     assert row.differences[0].value == 0
 
 
+def test_the_interval_of_a_mean_covers_the_seeds_and_the_problems():
+    (row,) = common_rows([group("seeds", 50, 60, 55, n=100_000), group("problems", 55, 55, 55)])
+    over_seeds, over_problems = row.intervals
+    # Student's interval of 0.0005, 0.0006 and 0.00055, as scipy.stats.t.interval gives it.
+    assert over_seeds == pytest.approx((0.000425793, 0.000674207), abs=1e-8)
+    assert over_problems == Proportion(165, 300).interval
+
+
+def test_the_picture_has_a_bar_for_every_group_and_length():
+    groups = [group("a", 50, 60), group("b", 90)]
+    chart = group_comparison.chart(groups, common_rows(groups))
+    assert chart.names == ["5 digits"]
+    assert chart.series == {"a (n = 2)": [0.55], "b (n = 1)": [0.9]}
+    assert chart.intervals["b (n = 1)"] == [Proportion(90, 100).interval]
+    assert group_comparison.chart(groups, []) is None
+
+
 def test_rows_without_a_length_are_left_out_for_other_training():
     first = group("a", 1, 2)
     first.shares["lengths", "as in training", "exact match"] = [Proportion(1, 1)]
@@ -61,8 +82,12 @@ def two_groups(tmp_path_factory, quick_settings):
 def test_two_groups_are_compared_with_intervals_and_certificates(run, two_groups, tmp_path):
     names, page = [str(two_groups / name) for name in ("slow", "fast")], tmp_path / "groups.html"
     table = tmp_path / "groups.csv"
-    code, out, err = run("compare", *names, "--html", str(page), "--csv", str(table))
+    picture = tmp_path / "groups.png"
+    options = ("--html", str(page), "--csv", str(table), "--out", str(picture))
+    code, out, err = run("compare", *names, *options)
     assert (code, err) == (0, "")
+    assert f"Drawn: {picture}" in " ".join(out.split())
+    assert picture.read_bytes().startswith(b"\x89PNG")
     first, *lines = table.read_text().splitlines()
     assert first.startswith("suite,problems,measure,group,runs,certified,mean")
     assert lines[0].startswith('lengths,"≤ 3 digits, all pairs",exact match,slow,2,0,')
@@ -73,8 +98,14 @@ def test_two_groups_are_compared_with_intervals_and_certificates(run, two_groups
     data = json.loads(run("compare", *names, "--json")[1])
     assert [(g["name"], g["runs"]) for g in data["groups"]] == [("slow", 2), ("fast", 2)]
     row = data["rows"][0]
+    of_row = row.keys() | row["groups"][0].keys() | row["differences"][0].keys()
+    printed = data.keys() | data["groups"][0].keys() | of_row
+    section = JSON_PAGE.partition("\n## compare groups\n")[2].partition("\n## ")[0]
+    assert set(re.findall(r"`(\w+)`", section)) == printed
     assert [g["runs"] for g in row["groups"]] == [2, 2]
     assert len(row["differences"][0]["interval"]) == 2
+    for summary in row["groups"]:
+        assert summary["interval"][0] <= summary["mean"] <= summary["interval"][1]
 
 
 def test_a_run_is_compared_with_a_group(run, two_groups):
@@ -98,7 +129,7 @@ def test_a_group_has_a_report(run, two_groups, tmp_path):
     ("arguments", "complaint"),
     [
         (["compare", "GROUP"], "needs two runs or groups of runs"),
-        (["compare", "GROUP", "GROUP", "--out", "x.png"], "--out draws single runs"),
+        (["compare", "GROUP", "GROUP", "--out", "x.pdf"], "--out draws a PNG"),
         (["compare", "GROUP", "nowhere"], "there is no run nowhere"),
         (["report", "GROUP", "--checkpoint", "best"], "--checkpoint is for one run"),
         (["report", "GROUP", "--out", "x.pdf"], "--out writes HTML"),

@@ -94,7 +94,7 @@ def make_parser() -> Parser:
     parser.add_argument(
         "runs", metavar="RUN", nargs="+", help="two or more directories of runs, seeds or sweeps"
     )
-    parser.add_argument("--out", metavar="FILE.png", help="draw exact match by length for all runs")
+    parser.add_argument("--out", metavar="FILE.png", help="draw exact match of all runs or groups")
     parser.add_argument("--html", metavar="FILE.html", help="write the comparison as one HTML file")
     parser.add_json()
     parser.add_csv()
@@ -156,11 +156,9 @@ def _write(
 
 def _compare_groups(parsed: argparse.Namespace) -> int:
     """Compare the seeds of recipes and the groups of sweeps, each as one result; a run is a group of one."""
-    from abacist.reports import csv_records, group_comparison, html, terminal
+    from abacist.reports import csv_records, group_comparison, html, matplotlib_figures, terminal
     from abacist.sweeps.comparison import common_rows
 
-    if parsed.out:
-        raise UserError("--out draws single runs, and these are groups of runs. Leave out --out.")
     groups, recipes = _groups(parsed.runs)
     if len(groups) < 2:
         raise UserError(
@@ -175,6 +173,11 @@ def _compare_groups(parsed: argparse.Namespace) -> int:
             "these groups share no row that can be compared. "
             "Type groups whose runs were scored by the same suites."
         )
+    if parsed.out:
+        chart = group_comparison.chart(groups, rows)
+        if chart is None:
+            raise UserError("these groups share no exact match to draw. Leave out --out.")
+        matplotlib_figures.draw([chart], Path(parsed.out))
     if parsed.csv:
         csv_records.write(parsed.csv, csv_records.of_groups(groups, rows))
     if parsed.html:
@@ -189,6 +192,8 @@ def _compare_groups(parsed: argparse.Namespace) -> int:
     console = terminal.console()
     console.print(terminal.Shown([*group_comparison.tables(groups, rows)]))
     console.print(group_comparison.EXPLANATION)
+    if parsed.out:
+        console.print(f"Drawn: {parsed.out}", soft_wrap=True)
     if parsed.html:
         console.print(f"Report: {parsed.html}", soft_wrap=True)
     return 0

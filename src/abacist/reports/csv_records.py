@@ -82,8 +82,8 @@ def of_groups(groups: Sequence[ComparedGroup], rows: Iterable[GroupRow]) -> list
     for row in rows:
         suite, problems, measure = row.key
         differences = [None, *row.differences]
-        for group, runs, mean, difference in zip(
-            groups, row.shares, row.means, differences, strict=True
+        for group, runs, mean, interval, difference in zip(
+            groups, row.shares, row.means, row.intervals, differences, strict=True
         ):
             shares = [run.successes / run.n for run in runs]
             low, high = difference.interval if difference else (None, None)
@@ -96,6 +96,8 @@ def of_groups(groups: Sequence[ComparedGroup], rows: Iterable[GroupRow]) -> list
                     "runs": len(runs),
                     "certified": group.certified.successes,
                     "mean": mean,
+                    "low": interval[0],
+                    "high": interval[1],
                     "smallest": min(shares),
                     "largest": max(shares),
                     "difference": difference and difference.value,

@@ -1,4 +1,4 @@
-"""Groups of runs side by side, as tables for a terminal or a page."""
+"""Groups of runs side by side, as tables for a terminal or a page, and as a picture."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -6,6 +6,8 @@ from itertools import groupby
 from abacist.intervals import percent
 from abacist.reports.html import Part, page
 from abacist.reports.html_builder import element, table
+from abacist.reports.plots import Bars
+from abacist.reports.run_report import figures
 from abacist.reports.tables import Table, difference_cell
 from abacist.sweeps.comparison import ComparedGroup, GroupRow
 
@@ -33,14 +35,41 @@ def tables(groups: Sequence[ComparedGroup], rows: Sequence[GroupRow]) -> list[Ta
     ]
 
 
+def chart(groups: Sequence[ComparedGroup], rows: Sequence[GroupRow]) -> Bars | None:
+    """A bar for each group and each row of exact matches, by length if the runs were scored by length.
+
+    None if the groups share no exact match.
+    """
+    exact = [row for row in rows if row.key[2] == "exact match"]
+    by_length = [row for row in exact if row.key[0] == "lengths"]
+    drawn = by_length or [row for row in exact if row.key[0] == exact[0].key[0]]
+    if not drawn:
+        return None
+    names = [f"{group.name} (n = {group.certified.n})" for group in groups]
+    return Bars(
+        "Exact match: mean over the runs of each group, with 95 % intervals",
+        [row.key[1] for row in drawn],
+        {name: [row.means[number] for row in drawn] for number, name in enumerate(names)},
+        "exact match",
+        intervals={
+            name: [row.intervals[number] for row in drawn] for number, name in enumerate(names)
+        },
+        percent=True,
+        largest=1.0,
+        caption="Mean share of right answers over the runs of each group; n is their number.",
+    )
+
+
 def comparison_page(groups: Sequence[ComparedGroup], rows: Sequence[GroupRow]) -> str:
     """The whole page."""
     shown = tables(groups, rows)
     parts = [
         Part(f"table-{number}", view.caption, [table(view)]) for number, view in enumerate(shown)
     ]
+    picture = chart(groups, rows)
     title = f"abacist comparison: {' and '.join(group.name for group in groups)}"
-    return page(title, [element("p", EXPLANATION)], parts)
+    lead = [element("p", EXPLANATION), *figures([] if picture is None else [picture])]
+    return page(title, lead, parts)
 
 
 def _certified(group: ComparedGroup) -> str:

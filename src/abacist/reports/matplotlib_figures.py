@@ -189,7 +189,8 @@ def _bars(axes: Any, plot: Bars) -> None:
     width = 0.8 / len(plot.series)
     for number, (name, values) in enumerate(plot.series.items()):
         offset = width * (number - (len(plot.series) - 1) / 2)
-        colours = [_STYLES[number][1] if value >= 0 else "#cc6677" for value in values]
+        _, colour = _STYLES[number % len(_STYLES)]
+        colours = [colour if value >= 0 else "#cc6677" for value in values]
         positions = [row + offset for row in range(len(values))]
         lengths = [scale * value for value in values]
         bar = axes.bar if plot.upright else axes.barh

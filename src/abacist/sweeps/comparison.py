@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
-from abacist.intervals import Difference, Proportion, difference, difference_of_means
+from abacist.intervals import (
+    Difference,
+    Proportion,
+    difference,
+    difference_of_means,
+    mean_interval,
+)
 from abacist.scoring.records import Scorecard
 from abacist.sweeps.results import GroupResults
 
@@ -42,6 +48,15 @@ class GroupRow:
         return [statistics.mean(_values(runs)) for runs in self.shares]
 
     @property
+    def intervals(self) -> list[tuple[float, float]]:
+        """The 95 % interval of each mean.
+
+        It covers the chance of the problems, as if the runs of a group were one model, and where a
+        group has several runs that of the seeds as well.
+        """
+        return [_interval(runs) for runs in self.shares]
+
+    @property
     def differences(self) -> list[Difference | None]:
         """How much better the mean of every further group is than that of the first.
 
@@ -52,16 +67,17 @@ class GroupRow:
         return [_difference(other, first) for other in others]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the row with the mean, the range and the number of runs of each group."""
+        """Return the row with the mean, its interval, the range and the number of runs of each group."""
         suite, name, measure = self.key
         groups = [
             {
                 "runs": len(runs),
                 "mean": mean,
+                "interval": list(interval),
                 "smallest": min(_values(runs)),
                 "largest": max(_values(runs)),
             }
-            for runs, mean in zip(self.shares, self.means, strict=True)
+            for runs, mean, interval in zip(self.shares, self.means, self.intervals, strict=True)
         ]
         differences = [None if d is None else d.to_json() for d in self.differences]
         return {
@@ -113,6 +129,13 @@ def common_rows(groups: Sequence[ComparedGroup], trained_alike: bool = True) -> 
 
 def _values(runs: Sequence[Proportion]) -> list[float]:
     return [run.successes / run.n for run in runs]
+
+
+def _interval(runs: Sequence[Proportion]) -> tuple[float, float]:
+    over_problems = reduce(Proportion.__add__, runs).interval
+    assert over_problems is not None
+    over_seeds = mean_interval(_values(runs)) or over_problems
+    return min(over_problems[0], over_seeds[0]), max(over_problems[1], over_seeds[1])
 
 
 def _difference(better: Sequence[Proportion], worse: Sequence[Proportion]) -> Difference | None:
