@@ -8,8 +8,10 @@ import torch
 
 from abacist import extensions
 from abacist.certificates import certificate as check
+from abacist.certificates.enclosures import BFLOAT16, FLOAT32, TF32
+from abacist.certificates.norm_jacobian import NormAt
 from abacist.certificates.receptive_fields import NotProvable
-from abacist.certificates.rounding import BFLOAT16, FLOAT32, TF32, BoundedModel, _NormAt
+from abacist.certificates.rounding import BoundedModel
 from abacist.configuration import override
 from abacist.models.attention_tables import AttentionTables, suits_tables
 from abacist.models.id_cache import ShortLines
@@ -135,7 +137,7 @@ def test_the_jacobian_of_a_norm_and_its_remainder_enclose_changed_inputs(norm):
     x = torch.randn(200, 6, generator=generator, dtype=torch.float64)
     error = 0.05 * torch.rand(200, 6, generator=generator, dtype=torch.float64)
     change = error * (2 * torch.rand(200, 6, generator=generator, dtype=torch.float64) - 1)
-    near = _NormAt(norm, x)
+    near = NormAt(norm, x)
     jacobian = near.before(torch.eye(6, dtype=torch.float64).expand(200, -1, -1))
     linear = (jacobian @ change.unsqueeze(-1)).squeeze(-1)
     left_out = (norm(x + change) - norm(x) - linear).abs()

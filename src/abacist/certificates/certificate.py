@@ -24,6 +24,7 @@ from torch import Tensor
 
 from abacist.certificates.calculation_layout import find_layout
 from abacist.certificates.column_addition import ColumnAdditionEnumeration
+from abacist.certificates.enclosures import FLOAT32, Precision
 from abacist.certificates.insertion_sort import InsertionSortEnumeration
 from abacist.certificates.long_multiplication import LongMultiplicationEnumeration
 from abacist.certificates.non_restoring_division import NonRestoringDivisionEnumeration
@@ -37,7 +38,7 @@ from abacist.certificates.receptive_fields import (
     visibility_in,
 )
 from abacist.certificates.record import Certificate
-from abacist.certificates.rounding import FLOAT32, BoundedModel, Precision
+from abacist.certificates.rounding import BoundedModel
 from abacist.formats.format import Format
 from abacist.models.block import Block
 from abacist.models.encodings import INVISIBLE

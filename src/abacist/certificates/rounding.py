@@ -31,7 +31,7 @@ float32 does; TF32 and bfloat16 round the factors of products as well, for which
 `BFLOAT16` with bounds of their own.
 
 The bounds are sums and products of positive numbers, so evaluating them in float64 loses at most a
-relative 10⁻¹², for which `_SLACK` makes up.
+relative 10⁻¹², for which `enclosures.SLACK` makes up.
 """
 
 from collections.abc import Sequence
@@ -40,6 +40,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from abacist.certificates.enclosures import (
+    FLOAT32,
+    FLOAT64,
+    SLACK,
+    Enclosure,
+    Normed,
+    Precision,
+    finite_product,
+    stack,
+)
+from abacist.certificates.norm_jacobian import NormAt
 from abacist.certificates.receptive_fields import NotProvable, Pattern
 from abacist.models.attention import Attention
 from abacist.models.block import MLP, Block
@@ -47,7 +58,6 @@ from abacist.models.encodings import AlibiBias, DifferenceBias
 from abacist.models.transformer import Transformer
 from abacist.models.views import View
 
-_SLACK = 1 + 2.0**-32
 _NUMBERS_AT_ONCE = 1 << 21
 """Size of the largest tensors, Jacobians of the hidden layer, that are held at a time."""
 _NEAREST_TOKENS = 6
@@ -58,102 +68,6 @@ _ROUNDINGS_OF_OWN_BIAS = 2**8
 """Number of units roundoff by which the bias of an extension's encoding may be off."""
 _LIPSCHITZ = {"relu": 1.0, "gelu": 1.13, "silu": 1.1}
 """Largest slope of each activation, rounded up."""
-
-
-@dataclass(frozen=True)
-class Precision:
-    """How an implementation rounds."""
-
-    name: str
-    unit: float
-    """Unit roundoff u: half the distance from 1 to the next larger number."""
-    factor_unit: float = 0.0
-    """Unit roundoff of the factors of a matrix product, if they are rounded first."""
-    sum_unit: float = 2.0**-24
-    """Unit roundoff in which sums are accumulated before their result is rounded."""
-    underflow: float = 2.0**-126
-    """Largest absolute error of a result that is too small for full precision; it may become 0."""
-    largest: float = 2.0**126
-    """Results below this are finite, sums of two of them as well."""
-
-    def gamma(self, terms: int) -> float:
-        """Relative error bound of a sum of `terms` products, its final rounding included."""
-        if terms * self.sum_unit >= 0.5:
-            raise NotProvable(f"sums of {terms:,} terms are too long for a bound in {self.name}.")
-        summed = terms * self.sum_unit / (1 - terms * self.sum_unit)
-        return (1 + summed) * (1 + self.unit) - 1
-
-    def elementwise(self, operations: int) -> float:
-        """Relative error bound of several operations one after the other."""
-        return (1 + self.unit) ** operations - 1
-
-
-FLOAT64 = Precision("float64", 2.0**-53, 0.0, 2.0**-53, 2.0**-1022, 2.0**1022)
-FLOAT32 = Precision("float32", 2.0**-24)
-TF32 = Precision("TF32", 2.0**-24, factor_unit=2.0**-11)
-BFLOAT16 = Precision("bfloat16", 2.0**-8, factor_unit=2.0**-8)
-"""Products of bfloat16 numbers, added up in float32; everything else is rounded to bfloat16."""
-PRECISIONS = {precision.name.lower(): precision for precision in (FLOAT32, TF32, BFLOAT16)}
-
-
-@dataclass(frozen=True)
-class Enclosure:
-    """Numbers with their bounds; all three tensors are float64 and have one shape."""
-
-    value: Tensor
-    own: Tensor
-    """Largest distance of `value` from the real number."""
-    error: Tensor
-    """Largest distance of an implementation's number from the real number."""
-
-    @staticmethod
-    def exact(value: Tensor) -> "Enclosure":
-        """Numbers that are known and represented exactly, such as weights."""
-        value = value.double()
-        return Enclosure(value, torch.zeros_like(value), torch.zeros_like(value))
-
-    @property
-    def largest(self) -> Tensor:
-        """A bound on the absolute value, real or implemented."""
-        return (self.value.abs() + self.own + self.error) * _SLACK
-
-    def __getitem__(self, index: object) -> "Enclosure":
-        return Enclosure(self.value[index], self.own[index], self.error[index])  # type: ignore[index]
-
-    def reshaped(self, *shape: int) -> "Enclosure":
-        """The same numbers in another shape."""
-        return Enclosure(*(x.reshape(shape) for x in (self.value, self.own, self.error)))
-
-
-@dataclass(frozen=True)
-class Normed:
-    """Normalised numbers (..., D), of whose error a part is common to all of a token's numbers.
-
-    The mean and the variance of a token err only once. What they do to its numbers is a multiple of
-    a known direction, and in a linear layer less than errors that could conspire.
-    """
-
-    x: Enclosure
-    """The numbers with the errors that are their own."""
-    direction: Tensor
-    """Directions of the common errors, of the variance and of the mean: (..., 2, D)."""
-    size: Tensor
-    """Largest multiple of each direction, (..., 2, 1)."""
-
-    @property
-    def enclosure(self) -> Enclosure:
-        """The numbers with all errors."""
-        common = _finite_product(self.direction.abs(), self.size).sum(dim=-2)
-        return Enclosure(self.x.value, self.x.own, (self.x.error + common) * _SLACK)
-
-
-def stack(parts: Sequence[Enclosure], dim: int) -> Enclosure:
-    """Concatenate enclosures."""
-    return Enclosure(
-        torch.cat([part.value for part in parts], dim),
-        torch.cat([part.own for part in parts], dim),
-        torch.cat([part.error for part in parts], dim),
-    )
 
 
 @dataclass(frozen=True)
@@ -222,8 +136,8 @@ class BoundedModel:
         right = target.unsqueeze(1)
         difference = logits.value.gather(1, right) - logits.value
         own = logits.own.gather(1, right) + logits.own + 4 * FLOAT64.unit * difference.abs()
-        real = difference - own * _SLACK
-        loss = ((logits.error.gather(1, right) + logits.error) * _SLACK).nan_to_num(nan=torch.inf)
+        real = difference - own * SLACK
+        loss = ((logits.error.gather(1, right) + logits.error) * SLACK).nan_to_num(nan=torch.inf)
         if self._has_jacobian:
             near = real.scatter(1, right, torch.inf)
             near = near.topk(min(_NEAREST_TOKENS, near.shape[1]), dim=1, largest=False).indices
@@ -313,7 +227,7 @@ class BoundedModel:
         value = self._linear(whole, attention.value).reshaped(n, num_keys, *heads)
         # Scaling by K^-1/2 rounds the factor and the product, before or after the sum.
         score = self._score(query, key, roundings=3)
-        scale = heads[1] ** -0.5 * _SLACK
+        scale = heads[1] ** -0.5 * SLACK
         score = Enclosure(score.value * heads[1] ** -0.5, score.own * scale, score.error * scale)
         score = self._add(score, bias, roundings=1 + len(attention.relative))
         return self._mix(self._softmax(score, visible_QM), value, attention.output)
@@ -327,7 +241,7 @@ class BoundedModel:
         known, size = x.direction[:, first:], x.size[:, first:]
         direction = nn.functional.linear(known, linear.weight)
         # Directions are known up to less than 2⁻⁴⁰ of the absolute values of their sums.
-        unknown = _finite_product(known.abs() @ linear.weight.abs().t(), 2.0**-40 * size).sum(-2)
+        unknown = finite_product(known.abs() @ linear.weight.abs().t(), 2.0**-40 * size).sum(-2)
         projected = Enclosure(projected.value, projected.own, projected.error + unknown)
         return Normed(
             projected.reshaped(n, -1, *heads),
@@ -348,12 +262,12 @@ class BoundedModel:
         whole_query, whole_key = query.enclosure, key.enclosure
         terms = query.x.value.shape[-1] + roundings
         score = self._product(whole_query, whole_key, "nqhk,nthk->nqth", terms)
-        of_query = _finite_product(query.direction.abs(), query.size).sum(dim=-2)
-        of_key = _finite_product(key.direction.abs(), key.size).sum(dim=-2)
+        of_query = finite_product(query.direction.abs(), query.size).sum(dim=-2)
+        of_key = finite_product(key.direction.abs(), key.size).sum(dim=-2)
         by_query = torch.einsum("nqhck,nthk->nqthc", query.direction, key.x.value).abs()
         by_key = torch.einsum("nqhk,nthck->nqthc", query.x.value, key.direction).abs()
         sizes = query.size.squeeze(-1).unsqueeze(2), key.size.squeeze(-1).unsqueeze(1)
-        error = _finite_product(by_query, sizes[0]).sum(-1) + _finite_product(by_key, sizes[1]).sum(
+        error = finite_product(by_query, sizes[0]).sum(-1) + finite_product(by_key, sizes[1]).sum(
             -1
         )
         error = error + product(of_query, of_key + key.x.own) + product(query.x.own, of_key)
@@ -365,7 +279,7 @@ class BoundedModel:
         )
         size = product(whole_query.largest, whole_key.largest)
         error = error + self._product_error(terms, size)
-        return Enclosure(score.value, score.own, torch.minimum(score.error, error * _SLACK))
+        return Enclosure(score.value, score.own, torch.minimum(score.error, error * SLACK))
 
     def _mix(self, weights: Enclosure, value: Enclosure, output: nn.Linear) -> Enclosure:
         """Enclose the output (n, Q, D) for values (n, T, H, K) with attention weights (n, Q, T, H).
@@ -385,7 +299,7 @@ class BoundedModel:
         error = error + self._product_error(terms * num_heads + 2, size)
         # Values may be added before they are divided by the sum of the exponentials.
         undivided = value.largest.sum(dim=1, keepdim=True).expand_as(error)
-        error = self._or_overflow(error * _SLACK, undivided)
+        error = self._or_overflow(error * SLACK, undivided)
         n, num_queries = error.shape[:2]
         shape = n, num_queries, num_heads * head_width
         rest = Enclosure(mixed.value, mixed.own, error).reshaped(*shape)
@@ -393,7 +307,7 @@ class BoundedModel:
         by_head = output.weight.view(-1, num_heads, head_width)
         through = torch.einsum("nqthk,dhk->nqthd", apart, by_head).abs()
         of_weights = torch.einsum("nqth,nqthd->nqd", weights.error, through)
-        return Enclosure(out.value, out.own, (out.error + of_weights) * _SLACK)
+        return Enclosure(out.value, out.own, (out.error + of_weights) * SLACK)
 
     def _score_bias(self, attention: Attention, pairs: Sequence[Tensor]) -> Enclosure:
         """Enclose what the position schemes add to scores, (Q, T, H)."""
@@ -405,7 +319,7 @@ class BoundedModel:
             elif isinstance(relative, DifferenceBias):
                 size = _ROUNDINGS_OF_OWN_BIAS * (1 + part.value.abs())
                 # In float32 for the bound on float64 as well: a formula may contain conversions.
-                own, error = (size * p.unit * _SLACK for p in (FLOAT32, self.precision))
+                own, error = (size * p.unit * SLACK for p in (FLOAT32, self.precision))
                 part = Enclosure(part.value, own, error)
             total = self._add(total, part)
         return total
@@ -426,13 +340,13 @@ class BoundedModel:
         error = x.error + lower.elementwise(roundings) * implemented + roundings * lower.underflow
         return Enclosure(
             x.value,
-            (x.own + FLOAT64.elementwise(roundings) * magnitude + FLOAT64.underflow) * _SLACK,
-            self._or_overflow(error * _SLACK, implemented),
+            (x.own + FLOAT64.elementwise(roundings) * magnitude + FLOAT64.underflow) * SLACK,
+            self._or_overflow(error * SLACK, implemented),
         )
 
     def _add(self, x: Enclosure, y: Enclosure, roundings: int = 1) -> Enclosure:
         total = Enclosure(x.value + y.value, x.own + y.own, x.error + y.error)
-        return self._rounded(total, (x.value.abs() + y.value.abs()) * _SLACK, roundings)
+        return self._rounded(total, (x.value.abs() + y.value.abs()) * SLACK, roundings)
 
     def _linear(self, x: Enclosure, linear: nn.Linear, largest: Tensor | None = None) -> Enclosure:
         """Enclose `linear(x)`: sums of products with exact weights.
@@ -449,7 +363,7 @@ class BoundedModel:
         implemented = (x.largest if largest is None else largest) @ size + extra
         own = x.own @ size + FLOAT64.gamma(terms) * magnitude + terms * FLOAT64.underflow
         error = x.error @ size + self._product_error(terms, implemented)
-        return Enclosure(value, own * _SLACK, error * _SLACK)
+        return Enclosure(value, own * SLACK, error * SLACK)
 
     def _product(
         self, x: Enclosure, y: Enclosure, equation: str, terms: int, roundings: int = 1
@@ -467,7 +381,7 @@ class BoundedModel:
         # |x̂ŷ - xy| ≤ |x̂ - x| |ŷ| + |x| |ŷ - y|
         error = product(x.error, y.largest) + product(x_size + x.own, y.error)
         error = error + self._product_error(terms, product(x.largest, y.largest))
-        return Enclosure(value, own * _SLACK, error * _SLACK)
+        return Enclosure(value, own * SLACK, error * SLACK)
 
     def _product_error(self, terms: int, magnitude: Tensor) -> Tensor:
         """Bound the rounding of sums of products whose absolute values add up to `magnitude`."""
@@ -513,11 +427,11 @@ class BoundedModel:
             own, passed_on, mean_error = x.own, x.error, torch.zeros_like(middle)
         variance = mean(centred * centred)
         own_variance = mean((2 * centred.abs() + own) * own) + FLOAT64.gamma(width + 4) * variance
-        own_variance = own_variance * _SLACK
+        own_variance = own_variance * SLACK
         # The variance of changed inputs, and then its computation by any of the three methods.
         real_size = centred.abs() + own
-        passed_variance = mean((2 * real_size + passed_on) * passed_on) * _SLACK
-        computed_variance = 4 * lower.gamma(width + 4) * mean(implemented**2) * _SLACK
+        passed_variance = mean((2 * real_size + passed_on) * passed_on) * SLACK
+        computed_variance = 4 * lower.gamma(width + 4) * mean(implemented**2) * SLACK
 
         def inverse_root(bound: Tensor, at_least: Tensor) -> Tensor:
             """Bound the change of v^-1/2 if v changes by `bound` and is never below `at_least`."""
@@ -528,14 +442,14 @@ class BoundedModel:
         smallest = variance + eps - own_variance
         root = (variance + eps) ** -0.5
         own_root = inverse_root(own_variance, smallest) + 8 * FLOAT64.unit * root
-        largest_root = (root + own_root) * _SLACK
+        largest_root = (root + own_root) * SLACK
         smallest_passed = smallest - passed_variance
         passed_root = inverse_root(passed_variance, smallest_passed)
         root_error = inverse_root(computed_variance, smallest_passed - computed_variance)
         root_error = root_error + (2 * _ULPS + 4) * lower.unit * (
             largest_root + passed_root + root_error
         )
-        implemented_root = (largest_root + passed_root + root_error) * _SLACK
+        implemented_root = (largest_root + passed_root + root_error) * SLACK
         gain = norm.weight.abs()
         shift = getattr(norm, "bias", None)
         offset = 0.0 if shift is None else shift.abs()
@@ -556,10 +470,10 @@ class BoundedModel:
         error = error + 8 * lower.underflow
         squares = (width + 1) * (implemented**2).amax(dim=-1, keepdim=True)
         scaled = (gain + 1) * (apart + 1) * (implemented_root + 1)
-        error = self._or_overflow(error * _SLACK, torch.maximum(squares, scaled))
+        error = self._or_overflow(error * SLACK, torch.maximum(squares, scaled))
         direction = torch.stack([norm.weight * centred, norm.weight * root.expand_as(centred)], -2)
-        common = torch.stack([root_error, mean_error], -2) * _SLACK
-        return Normed(Enclosure(value, own_out * _SLACK, error), direction, common)
+        common = torch.stack([root_error, mean_error], -2) * SLACK
+        return Normed(Enclosure(value, own_out * SLACK, error), direction, common)
 
     def _activation(self, activation: nn.Module, x: Enclosure) -> Enclosure:
         """Enclose ReLU, GELU (exact, or by tanh) or SiLU."""
@@ -575,7 +489,7 @@ class BoundedModel:
             own = own + roundings * FLOAT64.unit * x.value.abs()
             error = error + roundings * self.precision.unit * x.largest
             error = error + roundings * self.precision.underflow
-        return Enclosure(value, own * _SLACK, error * _SLACK)
+        return Enclosure(value, own * SLACK, error * SLACK)
 
     def _softmax(self, score: Enclosure, visible_QM: Tensor) -> Enclosure:
         """Enclose the attention weights (n, Q, T, H) of the visible tokens; others weigh exactly 0."""
@@ -593,7 +507,7 @@ class BoundedModel:
             alpha = alpha.masked_fill(hidden, 0.0).amax(dim=2, keepdim=True)
             # Exponentials, and the rescalings of running sums.
             alpha = alpha + (terms + 1) * (2 * _ULPS + 2) * precision.unit
-            odds = torch.expm1(2 * alpha * _SLACK) * value * (1 - value)
+            odds = torch.expm1(2 * alpha * SLACK) * value * (1 - value)
             return odds + (value + odds) * _sum_error(precision, terms)
 
         def largest_size(sizes: Tensor) -> Tensor:
@@ -604,8 +518,8 @@ class BoundedModel:
         error = error + own + 2 * terms * self.precision.underflow
         return Enclosure(
             value,
-            (own * _SLACK).masked_fill(hidden, 0.0),
-            (error * _SLACK).masked_fill(hidden, 0.0),
+            (own * SLACK).masked_fill(hidden, 0.0),
+            (error * SLACK).masked_fill(hidden, 0.0),
         )
 
     # The last MLP and the head, by their Jacobian ------------------------------------------
@@ -631,8 +545,8 @@ class BoundedModel:
         assert isinstance(block, Block)
         mlp, lower = block.mlp, self.precision
         up, down, head = mlp.up.weight, mlp.down.weight, model.head.weight
-        error_m = (resid.error + resid.own) * _SLACK
-        first = _NormAt(block.mlp_norm, resid.value)
+        error_m = (resid.error + resid.own) * SLACK
+        first = NormAt(block.mlp_norm, resid.value)
         normed = self._norm(block.mlp_norm, Enclosure.exact(resid.value))
         # What rounding adds to the normalised stream, beyond what the Jacobian passes on.
         at_mlp = Enclosure(resid.value, torch.zeros_like(error_m), error_m)
@@ -671,8 +585,8 @@ class BoundedModel:
             + (slope.abs() * into_h) @ down.abs().t()
             + rounding_a @ down.abs().t()
             + rounding_r
-        ) * _SLACK
-        final = _NormAt(model.final_norm, resid.value + output)
+        ) * SLACK
+        final = NormAt(model.final_norm, resid.value + output)
         at_final = Enclosure(resid.value + output, torch.zeros_like(error_r), error_r)
         rounding_y = self._norm(model.final_norm, at_final, rounding_only=True).error
         rounding_y = rounding_y + final.remainder(error_r)
@@ -710,68 +624,12 @@ class BoundedModel:
         rounded = rounded + rounded.gather(1, target.unsqueeze(1))
         closest = torch.minimum(far.gather(1, near), loss)
         bound = far.scatter(1, near, closest) + rounded
-        return (bound * _SLACK).nan_to_num(nan=torch.inf)
-
-
-class _NormAt:
-    """A normalisation near given points: its Jacobian, and a bound on what that leaves out."""
-
-    def __init__(self, norm: nn.Module, x: Tensor) -> None:
-        """`x`: float64 (n, D)."""
-        assert isinstance(norm, nn.LayerNorm | nn.RMSNorm)
-        assert norm.eps is not None
-        self.is_centred = isinstance(norm, nn.LayerNorm)
-        self.gain, self.width = norm.weight, x.shape[-1]
-        self.centred = x - x.mean(dim=-1, keepdim=True) if self.is_centred else x
-        self.square = (self.centred**2).mean(dim=-1, keepdim=True) + norm.eps
-        self.root = self.square**-0.5
-
-    def before(self, rows: Tensor) -> Tensor:
-        """Multiply rows (n, R, D) by the Jacobian: how each depends on the input, (n, R, D)."""
-        scaled = rows * self.gain
-        along = (scaled * self.centred.unsqueeze(1)).sum(dim=-1, keepdim=True)
-        along = along * (self.centred / (self.width * self.square)).unsqueeze(1)
-        if self.is_centred:
-            scaled = scaled - scaled.mean(dim=-1, keepdim=True)
-        return (scaled - along) * self.root.unsqueeze(1)
-
-    def passed_on(self, error: Tensor) -> Tensor:
-        """Bound what errors up to `error`, (n, D), become, with absolute values of the Jacobian: (n, D)."""
-        size = self.centred.abs()
-        along = (size * error).sum(dim=-1, keepdim=True) / (self.width * self.square)
-        total = error + size * along
-        if self.is_centred:
-            total = total + error.mean(dim=-1, keepdim=True)
-        return total * self.gain.abs() * self.root
-
-    def remainder(self, error: Tensor) -> Tensor:
-        """Bound what the Jacobian leaves out if the input errs by at most `error`, (n, D) each.
-
-        With c the centred input, q its mean square plus ε, and the change t of q relative to q,
-        (1 + t)^-1/2 = 1 - t/2 + R with |R| ≤ 3/8 t² (1 - |t|)^-5/2.
-        """
-
-        def mean(values: Tensor) -> Tensor:
-            return values.mean(dim=-1, keepdim=True)
-
-        shift = error + mean(error) if self.is_centred else error
-        along = mean(self.centred.abs() * error) / self.square
-        second = mean(error**2) / self.square
-        change = 2 * along + second
-        rest = 0.375 * change**2 * (1 - change).clamp(min=1e-3) ** -2.5
-        rest = torch.where(change < 0.99, rest, torch.inf)
-        inner = self.centred.abs() * (second / 2 + rest) + shift * (along + second / 2 + rest)
-        return torch.as_tensor(self.gain.abs() * self.root * inner * _SLACK)
-
-
-def _finite_product(known: Tensor, bound: Tensor) -> Tensor:
-    """Multiply known numbers with bounds, of which some may be infinite; 0 times infinity is 0."""
-    return torch.where(known == 0, 0.0, known * bound)
+        return (bound * SLACK).nan_to_num(nan=torch.inf)
 
 
 def _sum_error(precision: Precision, terms: int) -> float:
     """Bound how far attention weights are from adding up to 1: by their sum and the division."""
-    return (terms + 4) * precision.unit * _SLACK
+    return (terms + 4) * precision.unit * SLACK
 
 
 def _weighted(rows: Tensor, error: Tensor) -> Tensor:

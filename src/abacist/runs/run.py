@@ -22,8 +22,8 @@ from torch import Tensor
 
 from abacist import extensions, files
 from abacist.certificates.certificate import MAX_MINUTES, prove
+from abacist.certificates.enclosures import PRECISIONS
 from abacist.certificates.record import Certificate
-from abacist.certificates.rounding import PRECISIONS
 from abacist.configuration import override
 from abacist.devices import find_device
 from abacist.errors import CheckpointError, ConfigurationError
