@@ -33,6 +33,7 @@ def registries_as_before():
     """Whatever a test registers or loads as an extension is gone after it."""
     tables = [(registry, dict(registry), dict(registry.origins)) for registry in Registry.all]
     modules, known = set(sys.modules), dict(extensions._by_module)
+    asked_for = list(extensions._asked_for)
     yield
     for registry, entries, origins in tables:
         registry.clear()
@@ -40,6 +41,7 @@ def registries_as_before():
         registry.origins = origins
     extensions._by_module.clear()
     extensions._by_module.update(known)
+    extensions._asked_for[:] = asked_for
     for module in set(sys.modules) - modules:
         if module.startswith(("abacist_extensions", "own_")):
             del sys.modules[module]

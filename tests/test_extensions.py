@@ -14,6 +14,7 @@ from abacist.cli import main
 from abacist.config_base import Config, ConfigFamily
 from abacist.configuration import override
 from abacist.errors import ConfigurationError, RunError, UserError
+from abacist.extensions import Registry
 from abacist.recipes import RECIPES, find
 from abacist.recipes.column_tasks import warning_about_proof
 from abacist.tasks.config import COLUMN_TASKS, TASKS, ArithmeticConfig
@@ -282,6 +283,22 @@ def test_an_extension_that_does_not_exist_is_one_line(source):
         extensions.load(source)
 
 
+def test_an_extension_that_fails_leaves_no_table_that_it_made(tmp_path):
+    # As in a process that has not imported the table before: whatever it holds is withdrawn.
+    path = tmp_path / "own_table.py"
+    path.write_text(
+        "from abacist.extensions import Registry\n"
+        "table = Registry('thing')\n"
+        "for name in ('first', 'second'):\n"
+        "    table.register(name, name)\n"
+        "del table['first']\n"
+        "1 / 0\n"
+    )
+    with pytest.raises(UserError, match="at line 6: ZeroDivisionError"):
+        extensions.load(str(path))
+    assert Registry.all.pop() == {}
+
+
 def test_extension_without_a_name_is_refused(capsys):
     assert main(["recipes", "--extension"]) == 2
     assert "--extension needs a Python file" in capsys.readouterr().err
@@ -338,6 +355,8 @@ def test_a_changed_extension_is_a_warning_or_an_error(tmp_path, capsys):
     quick = [word for name, value in QUICK.items() for word in (f"--{name}", str(value))]
     out = str(tmp_path / "run")
     assert main(["train", "own-sum", *arguments, "--out", out, "--train-only", *quick]) == 0
+    # What is printed to be typed next works as printed.
+    assert f"solve {out} 10,11 --extension {path}" in capsys.readouterr().out
     module = sys.modules.pop("abacist_extensions.own_tasks")
     assert module.__file__ == str(path)
     for table in (RECIPES, TASKS, COLUMN_TASKS):

@@ -15,6 +15,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import re
+import shlex
 import sys
 import traceback
 import warnings
@@ -46,6 +47,8 @@ class Extension:
 
 _by_module: dict[str, Extension] = {}
 """Every extension of this process by the module that belongs to it."""
+_asked_for: list[str] = []
+"""What was typed after `--extension`."""
 
 
 class Registry(dict[str, Entry]):
@@ -195,7 +198,7 @@ def load(source: str) -> None:
         for registry in Registry.all[len(before) :]:
             # A table of a module that was not imported before.
             for name in registry.origins:
-                del registry[name]
+                registry.pop(name, None)
             registry.origins = {}
         raise
 
@@ -204,6 +207,13 @@ def load_all(sources: Iterable[str]) -> None:
     """Load several extensions."""
     for source in sources:
         load(source)
+        _asked_for.append(source)
+
+
+def options(sources: Iterable[str] | None = None) -> list[str]:
+    """Return the options that load extensions, as a user types them; by default those asked for here."""
+    asked_for = dict.fromkeys(_asked_for if sources is None else sources)
+    return [word for source in asked_for for word in ("--extension", source)]
 
 
 def load_installed() -> None:
@@ -343,7 +353,7 @@ def check_loaded(record: Mapping[str, Any], path: Path) -> None:
     by_name = {extension.name: extension for extension in _by_module.values()}
     missing = [e for e in record.get("extensions", []) if e["name"] not in by_name]
     if missing:
-        typed = " ".join(f"--extension {extension['source']}" for extension in missing)
+        typed = shlex.join(options(extension["source"] for extension in missing))
         raise RunError(
             f"{path} needs an extension that is not loaded. Type {typed}, or import it in Python."
         )

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from abacist import recipes
+from abacist import extensions, recipes
 from abacist.configuration import Setting, override, settings
 from abacist.errors import ConfigurationError
 from abacist.recipes.recipe import Recipe
@@ -23,6 +23,7 @@ def command(recipe: Recipe, run: Mapping[str, Any]) -> str | None:
         words += [f"--{name}", value] if not value.startswith("-") else [f"--{name}={value}"]
     words += ["--seed", str(run["seed"]), "--threads", str(run["threads"])]
     words += ["--device", str(run.get("device", "cpu"))]
+    words += extensions.options(extension["source"] for extension in run.get("extensions", []))
     return shlex.join(words)
 
 

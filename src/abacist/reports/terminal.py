@@ -20,6 +20,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from abacist import extensions
 from abacist.reports.plot_tables import STYLES, as_table, level_of
 from abacist.reports.plots import HeatMap, View, viridis
 from abacist.reports.tables import Table
@@ -137,8 +138,11 @@ def _character(plot: HeatMap, value: float | None) -> tuple[str, str]:
 
 
 def command(*words: str) -> str:
-    """A command line that works as printed, even if `abacist` is not on the path."""
+    """Return a command line that works as printed, even if `abacist` is not on the path.
+
+    It loads the extensions that the present command has loaded.
+    """
     program = "abacist"
     if shutil.which(program) is None and Path(sys.argv[0]).name == program:
         program = sys.argv[0]
-    return shlex.join([program, *words])
+    return shlex.join([program, *words, *extensions.options()])
