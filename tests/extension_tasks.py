@@ -33,6 +33,12 @@ def divides(remainder, digits):
     return value // 3, value % 3
 
 
+def remains(remainder, digits):
+    """Division of a binary number by 263, whose remainders need three digits."""
+    value = 2 * remainder + digits[:, 0]
+    return value // 263, value % 263
+
+
 def compares(larger, digits):
     """The larger of two numbers in base 3; the state says which one is larger."""
     a, b = digits.unbind(-1)
@@ -53,6 +59,9 @@ MACHINES = {
     "test-subtract": ColumnMachine("test-subtract", ColumnRule(subtracts, "sign", 5)),
     "test-divide": ColumnMachine(
         "test-divide", ColumnRule(divides, "state", most_significant_first=True), 1
+    ),
+    "test-remainder": ColumnMachine(
+        "test-remainder", ColumnRule(remains, "state", 2, most_significant_first=True), 1
     ),
     "test-compare": ColumnMachine(
         "test-compare", ColumnRule(compares, "state", 3, most_significant_first=True)

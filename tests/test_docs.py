@@ -260,6 +260,7 @@ def test_the_example_of_a_task_has_the_answer_shown(name):
         ("text", column_task("test-add"), "12,34"),
         ("columns", column_task("test-add"), "12,34"),
         ("column-trace", column_task("test-add"), "12,34"),
+        ("column-trace-digits", column_task("test-add"), "12,34"),
     ],
 )
 def test_the_line_of_a_format_is_the_one_shown(name, task, problem):

@@ -27,7 +27,7 @@ def in_root(registries_as_before, monkeypatch):
 
 def test_the_files_printed_are_the_examples():
     printed = re.findall(r"```python\n# (examples/\w+\.py)\n(.*?)```", PAGE, flags=re.DOTALL)
-    assert len(printed) == 6
+    assert len(printed) == 7
     for path, text in printed:
         assert text == (ROOT / path).read_text(), path
 

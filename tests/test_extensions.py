@@ -15,6 +15,7 @@ from abacist.config_base import Config, ConfigFamily
 from abacist.configuration import override
 from abacist.errors import ConfigurationError, RunError, UserError
 from abacist.extensions import Registry
+from abacist.formats.config import FORMATS
 from abacist.recipes import RECIPES, find
 from abacist.recipes.column_tasks import warning_about_proof
 from abacist.tasks.config import COLUMN_TASKS, TASKS, ArithmeticConfig
@@ -267,6 +268,46 @@ def test_a_certificate_that_cannot_be_checked_in_time_is_announced(tmp_path):
     )
     with pytest.warns(UserWarning, match="own-four will hardly be certified"):
         abacist.train(plain, out=tmp_path / "run", settings=QUICK)
+
+
+MANY_STATES = """
+from abacist import column_task
+
+@column_task("{name}", operands={operands}, left_over="state", direction="most-significant-first")
+def step(state, digits):
+    return 0 * state, (state + {sum}) % {states}
+"""
+
+
+def test_a_machine_of_more_states_than_tokens_writes_their_digits(tmp_path):
+    path = tmp_path / "own_many.py"
+    source = MANY_STATES.format(name="own-many", operands=1, sum="7 * digits[:, 0]", states=201)
+    path.write_text(source)
+    extensions.load(str(path))
+    recipe = find("own-many")
+    assert recipe.format == FORMATS["column-trace-digits"]
+    with pytest.raises(ConfigurationError, match=r"201 states\. Try --format column-trace-digits"):
+        override(recipe, {"format": "column-trace"}).format.build(recipe.task)
+    assert warning_about_proof(override(recipe, {"task.max_digits": 24})) is None
+    assert warning_about_proof(recipe) == (
+        "own-many will hardly be certified: it has states that are entered after 23 columns at the "
+        "earliest, and training problems have at most 20 columns. Try --task.max_digits 48."
+    )
+
+
+def test_a_certificate_over_thousands_of_states_is_announced_before_training(tmp_path):
+    path = tmp_path / "own_thousands.py"
+    source = MANY_STATES.format(
+        name="own-thousands", operands=2, sum="100 * digits[:, 0] + digits[:, 1]", states=9_000
+    )
+    path.write_text(source)
+    extensions.load(str(path))
+    assert warning_about_proof(find("own-thousands")) == (
+        "own-thousands will hardly be certified: one column of 2 operands and a state, before each of "
+        "the tokens that follow from them, have 5,400,000 combinations, and checking them would take "
+        "about 2 hours; abacist prove gives up after 60 minutes. Try fewer states, fewer operands or a "
+        "smaller base."
+    )
 
 
 def test_python_loads_installed_extensions_when_it_trains_and_loads(tmp_path, monkeypatch):

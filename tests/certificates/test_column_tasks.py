@@ -4,35 +4,38 @@ from collections import defaultdict
 
 import pytest
 import torch
-from extension_tasks import MACHINES, column_task
+from extension_tasks import MACHINES, GreatestCommonDivisorConfig, column_task
 
 from abacist.certificates.calculation_layout import find_layout
 from abacist.certificates.certificate import prove
 from abacist.certificates.column_addition import ColumnAdditionEnumeration
 from abacist.certificates.receptive_fields import pattern_of, visibility_in
-from abacist.formats.config import ColumnsFormatConfig
+from abacist.formats.config import FORMATS
 from abacist.models.config import ModelConfig
 from abacist.models.transformer import Transformer
 from abacist.recipes.column_tasks import choose_notation, make_recipe
 from abacist.scoring.trained_model import TrainedModel
 
+NOTATIONS = ("columns", "column-trace", "column-trace-digits")
 SMALL = [name for name in MACHINES if "hexadecimal" not in name]
 FEW_CONTEXTS = ["test-compare", "test-divide", "test-parity"]
 """Machines of so few contexts that 3,000 random problems contain all of them."""
 PAIRS = [
-    (name, states)
+    (name, notation)
     for name in SMALL
-    for states in (False, True)
-    if states or MACHINES[name].state_is_described
+    for notation in NOTATIONS
+    if notation != "columns" or MACHINES[name].state_is_described
+    if notation == "column-trace-digits" or name != "test-remainder"
 ]
 
 
-def small_model(name, states):
+def small_model(name, notation, steps_window=True):
     """A model of the recipe's positions, its task and its format."""
     machine, task = MACHINES[name], column_task(name)
-    format = ColumnsFormatConfig(states=states).build(task)
-    notation = "column-trace" if states else "columns"
+    format = FORMATS[notation].build(task)
     positions = make_recipe(machine, task, notation).model.positions
+    if not steps_window:
+        positions = tuple(scheme for scheme in positions if scheme.coordinate != "step")
     config = ModelConfig(width=8, num_heads=2, mlp_width=8, positions=positions)
     torch.manual_seed(0)
     return TrainedModel(Transformer(config, len(format.vocabulary)), task.build(), format)
@@ -78,9 +81,9 @@ def contexts_in_lines(trained_model, layout, problems):
     return contexts
 
 
-@pytest.mark.parametrize(("name", "states"), PAIRS)
-def test_the_enumeration_holds_exactly_what_right_lines_contain(name, states):
-    trained_model = small_model(name, states)
+@pytest.mark.parametrize(("name", "notation"), PAIRS)
+def test_the_enumeration_holds_exactly_what_right_lines_contain(name, notation):
+    trained_model = small_model(name, notation)
     layout, enumerated = enumerated_contexts(trained_model)
     task = trained_model.task
     generator = torch.Generator().manual_seed(0)
@@ -93,12 +96,41 @@ def test_the_enumeration_holds_exactly_what_right_lines_contain(name, states):
         assert contained == {key: contexts for key, contexts in enumerated.items() if contexts}
 
 
-@pytest.mark.parametrize("name", ["test-compare", "test-subtract"])
-def test_an_untrained_model_of_a_column_task_gets_a_counterexample(name):
-    certificate = prove(small_model(name, states=True))
+@pytest.mark.parametrize(
+    ("name", "notation"),
+    [
+        ("test-compare", "column-trace"),
+        ("test-subtract", "column-trace"),
+        ("test-subtract", "column-trace-digits"),
+        ("test-remainder", "column-trace-digits"),
+    ],
+)
+def test_an_untrained_model_of_a_column_task_gets_a_counterexample(name, notation):
+    certificate = prove(small_model(name, notation))
     assert not certificate.certified
     assert certificate.counterexample is not None
     assert not certificate.counterexample.correct
+
+
+def test_a_wide_window_shows_more_columns_and_both_states():
+    trained_model = small_model("test-parity", "column-trace-digits", steps_window=False)
+    _, enumerated = enumerated_contexts(trained_model)
+    task = trained_model.task
+    generator = torch.Generator().manual_seed(0)
+    drawn = task.draw(task.draw_shapes(3_000, generator), generator)
+    layout = find_layout(task, trained_model.format, trained_model.model.config)
+    contained = contexts_in_lines(trained_model, layout, drawn)
+    assert contained == {key: contexts for key, contexts in enumerated.items() if contexts}
+    narrow = enumerated_contexts(small_model("test-parity", "column-trace-digits"))[1]
+    assert sum(map(len, enumerated.values())) > sum(map(len, narrow.values()))
+
+
+def test_a_task_that_is_no_machine_is_measured_only():
+    config = GreatestCommonDivisorConfig()
+    format = FORMATS["text"].build(config)
+    model = Transformer(ModelConfig(width=8, num_heads=2), len(format.vocabulary))
+    certificate = prove(TrainedModel(model, config.build(), format))
+    assert certificate.reason.startswith("test-gcd is a task of its own and is only measured")
 
 
 def test_the_notation_writes_states_where_nothing_else_tells_them():
@@ -109,6 +141,7 @@ def test_the_notation_writes_states_where_nothing_else_tells_them():
         "test-add-three": "columns",
         "test-subtract": "columns",
         "test-divide": "columns",
+        "test-remainder": "column-trace-digits",
         "test-compare": "column-trace",
         "test-parity": "columns",
     }

@@ -20,6 +20,7 @@ TASK_OF_MODULE = {
     "labels": TASKS["sort"],
     "insertion_sort": TASKS["sort"],
     "columns": column_task("test-add"),
+    "column_trace_digits": column_task("test-add"),
     "text": GreatestCommonDivisorConfig(),
 }
 
@@ -48,4 +49,4 @@ def test_an_example_in_a_docstring_is_what_the_format_writes(
 
 
 def test_every_format_has_an_example() -> None:
-    assert len({module for module, _, _ in EXAMPLES}) == 15
+    assert len({module for module, _, _ in EXAMPLES}) == 16

@@ -17,7 +17,6 @@ from abacist.formats.columns import ColumnsFormat
 from abacist.formats.config import (
     FORMATS,
     CarryTraceFormatConfig,
-    ColumnsFormatConfig,
     FormatConfig,
     InsertionSortFormatConfig,
     LabelsFormatConfig,
@@ -113,10 +112,11 @@ FURTHER_PAIRS = [
         ("add modulo 2 residues", ModularAdditionConfig(modulus=2), ResiduesFormatConfig()),
         ("add modulo 1000 residues", ModularAdditionConfig(modulus=1_000), ResiduesFormatConfig()),
         ("words", LargerTextConfig(), TextFormatConfig()),
-        *[(f"{name} {states}", column_task(name), ColumnsFormatConfig(states=states))
+        *[(f"{name} {notation}", column_task(name), FORMATS[notation])
           for name in ("test-add-hexadecimal", "test-add-three", "test-subtract", "test-divide",
-                       "test-compare", "test-parity")
-          for states in (False, True)],
+                       "test-compare", "test-parity", "test-remainder")
+          for notation in ("columns", "column-trace", "column-trace-digits")
+          if notation == "column-trace-digits" or name != "test-remainder"],
         ("add 25 coupled", ArithmeticConfig(max_operands=25, max_digits=3), FORMATS["coupled"]),
     ]
 ]  # fmt: skip

@@ -248,7 +248,7 @@ def test_names_stand_for_different_formats() -> None:
     assert {format.kind for format in FORMATS.values()} == {
         "plain", "carry-trace", "running-sums", "long-division", "non-restoring-division",
         "partial-products", "long-multiplication", "worked", "labels", "insertion-sort", "parallel",
-        "residues", "text", "columns",
+        "residues", "text", "columns", "column-trace-digits",
     }  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from abacist.certificates.receptive_fields import STRANGER, SYMBOL, NotProvable
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, AnnotatedTokens, Field
+from abacist.formats.column_trace_digits import STATE_DIGIT, ColumnTraceDigitsFormat
 from abacist.formats.columns import DIGIT, OPERAND, STATE, ColumnsFormat
 from abacist.formats.config import PlainFormatConfig
 from abacist.formats.format import Format
@@ -37,6 +38,10 @@ RESULT = -2
 """The role of the digits of the result."""
 ENTERED = -4
 """The role of a written state; its column is the one that is entered in it."""
+OPENING, CLOSING = -5, -6
+"""The roles of the brackets around a state that is written as digits."""
+FIRST_STATE_DIGIT = -7
+"""The role of the first digit of a written state; those of the others are the numbers below it."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ class Calculation:
     line: AnnotatedTokens
     """The line, (1, T)."""
     numbers: list[int]
-    """For each token the number it is a digit of: operand 0, 1 …, or RESULT, SYMBOL, STRANGER."""
+    """For each token the number it is a digit of: operand 0, 1 …, or one of the roles above."""
     columns: list[int]
     """For each token its column in that number; 0 for the symbol before the first column of the result."""
     lengths: tuple[int, ...]
@@ -55,10 +60,10 @@ class Calculation:
     """The token after the result."""
     left_over: Callable[[Tensor], Tensor] | None = None
     """Returns the token that stands for a state left over; None if that is written as digits or not at all."""
-    first_state: int = 0
-    """The token of state 0, where states are written."""
-    writes_states: bool = False
-    """Whether the state is written after every digit."""
+    written: tuple[int, ...] = (RESULT,)
+    """The roles of the tokens that are written for each column, in order."""
+    state_tokens: Callable[[Tensor], list[Tensor]] | None = None
+    """Returns the tokens that stand for a state after the digit of the result; None if it is not written."""
     zeros_between: int = 0
     """Number of operands 0 that the problem has after the first operand of the calculation …"""
     ones_after: int = 0
@@ -72,7 +77,7 @@ class Calculation:
         return [
             token
             for token in range(columns)
-            if self.numbers[token] in (RESULT, ENTERED)
+            if self.numbers[token] in self.written
             or (self.numbers[token] == SYMBOL and self.columns[token] == ANCHOR)
         ]
 
@@ -278,6 +283,10 @@ class _Columns:
         self.format, self.rule = format, format.rule
         self.claim = f"{format.machine.name} is right for operands of every length."
         self.ahead = 0 if format.writes_states else 1
+        self.written: tuple[int, ...] = (RESULT, ENTERED) if format.writes_states else (RESULT,)
+        if isinstance(format, ColumnTraceDigitsFormat):
+            digits = (FIRST_STATE_DIGIT - number for number in range(len(format.places_of_state)))
+            self.written = (RESULT, OPENING, *digits, CLOSING)
 
     def counts(self) -> range:
         return range(self.format.machine.num_operands, self.format.machine.num_operands + 1)
@@ -314,10 +323,15 @@ class _Columns:
             states[0, -1] = 1
         answer = ColumnAnswer(written, states, torch.tensor([result]), self.rule)
         line = format.write(problems, answer)
-        parts = {DIGIT: RESULT, STATE: ENTERED}
+        parts = {DIGIT: RESULT, STATE: ENTERED, "[": OPENING, "]": CLOSING}
         roles = format.roles(line.ids[0])
         numbers = [
-            role.row - 1 if role.part == OPERAND else parts.get(role.part, SYMBOL) for role in roles
+            role.row - 1
+            if role.part == OPERAND
+            else FIRST_STATE_DIGIT - (role.row - 1)
+            if role.part == STATE_DIGIT
+            else parts.get(role.part, SYMBOL)
+            for role in roles
         ]
         # Nothing follows the end token.
         numbers[-1] = STRANGER
@@ -333,8 +347,8 @@ class _Columns:
             lengths,
             format.end_id,
             format.left_over_token if is_token else None,
-            first_state=format.first_state,
-            writes_states=format.writes_states,
+            written=self.written,
+            state_tokens=format.state_tokens if format.writes_states else None,
         )
 
 

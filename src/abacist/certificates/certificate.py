@@ -48,6 +48,8 @@ from abacist.models.transformer import Transformer
 from abacist.scoring.records import Solution
 from abacist.scoring.solving import solve
 from abacist.scoring.trained_model import TrainedModel
+from abacist.tasks.column_task import ColumnTask
+from abacist.tasks.own_task import OwnTask
 from abacist.tasks.problems import Problems
 from abacist.tasks.task import Task
 
@@ -89,6 +91,7 @@ def _prove(
 ) -> Certificate:
     begin = time.perf_counter()
     model, task, format = trained_model.model, trained_model.task, trained_model.format
+    _check_task(task)
     _check_model(model)
     exact = _double_copy(model)
     _check_scores(exact)
@@ -159,6 +162,15 @@ def _enumeration(exact: Transformer, task: Task, format: Format, most_cases: flo
     if format.enumeration in _ENUMERATIONS:
         return _ENUMERATIONS[format.enumeration](exact, task, format)
     return ColumnAdditionEnumeration(exact, find_layout(task, format, exact.config), most_cases)
+
+
+def _check_task(task: Task) -> None:
+    """Raise `NotProvable` for a task of an extension that no model can be proved right about."""
+    if isinstance(task, OwnTask) and not isinstance(task, ColumnTask):
+        raise NotProvable(
+            f"{task.config.kind} is a task of its own and is only measured. A certificate needs a task "
+            "that is stated as a machine of columns, as docs/extending.md shows."
+        )
 
 
 def _check_model(model: Transformer) -> None:

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from abacist import generators
 from abacist.certificates.calculation_layout import (
-    ENTERED,
+    CLOSING,
+    OPENING,
     RESULT,
     Calculation,
     CalculationLayout,
@@ -35,6 +36,8 @@ from abacist.models.transformer import Transformer
 from abacist.tasks.column_rule import ColumnRule
 from abacist.tasks.problems import DIGIT_CHARACTERS
 
+MARKS = (SYMBOL, OPENING, CLOSING)
+"""The roles of tokens that are the same whatever the digits are."""
 _CASES_AT_ONCE = 200_000
 _MOST_AT_ONCE = 20_000_000
 
@@ -54,21 +57,28 @@ class ColumnPattern(Pattern):
         return [self.calculation.columns[token] for token in self.tokens]
 
     @property
-    def target_column(self) -> int:
-        """The last column that decides the right next token."""
-        follows_own_column = self.calculation.writes_states and self.columns[-1] > 0
-        return self.columns[-1] if follows_own_column else self.columns[-1] + 1
+    def target_number(self) -> int:
+        """The role of the right next token, unless the result ends there."""
+        written = self.calculation.written
+        if self.numbers[-1] == SYMBOL:
+            return written[0]
+        return written[(written.index(self.numbers[-1]) + 1) % len(written)]
 
     @property
-    def target_is_state(self) -> bool:
-        """Whether the right next token is the state that is entered after the target column."""
-        return self.calculation.writes_states and self.numbers[-1] == RESULT
+    def target_column(self) -> int:
+        """The last column that decides the right next token."""
+        number, column = self.numbers[-1], self.columns[-1]
+        if number == SYMBOL:
+            return column + 1
+        # What is written of a state has the column that is entered in it.
+        of_written = column if number in (RESULT, OPENING) else column - 1
+        return of_written + (number == self.calculation.written[-1])
 
     @cached_property
     def lowest_column(self) -> int:
         """The lowest column of which the receptive field holds a digit; 1 if it holds none."""
         held = zip(self.numbers, self.columns, strict=True)
-        return min((column for number, column in held if number != SYMBOL), default=1)
+        return min((column for number, column in held if number not in MARKS), default=1)
 
     @cached_property
     def held(self) -> list[Digit]:
@@ -243,6 +253,13 @@ def _context(choices: Choices, fixed: dict[Digit, int], rule: ColumnRule) -> Con
 
     zero, written = torch.zeros_like(state), {}
     entered = {pattern.lowest_column: state}
+
+    def tokens_of_state(column: int) -> dict[int, Tensor]:
+        """Return what is written of the state in which a column is entered, by role."""
+        assert calculation.state_tokens is not None
+        tokens = calculation.state_tokens(entered[column])
+        return dict(zip(calculation.written[1:], tokens, strict=True))
+
     possible = torch.ones(len(cases), dtype=torch.bool)
     if rule.most_significant_first and pattern.lowest_column == 1 < calculation.lengths[0]:
         # Not all operands have a zero before their digits.
@@ -250,7 +267,7 @@ def _context(choices: Choices, fixed: dict[Digit, int], rule: ColumnRule) -> Con
     for column in range(pattern.lowest_column, pattern.target_column + 1):
         inside = any(column <= length for length in calculation.lengths)
         continues = torch.ones_like(possible) if inside else state != 0
-        if not inside and calculation.writes_states and rule.left_over != "digits":
+        if not inside and calculation.state_tokens is not None and rule.left_over != "digits":
             continues = torch.zeros_like(possible)
         read = [digits.get((number, column), zero) for number in range(len(calculation.lengths))]
         token, following = rule.step(state, torch.stack(read, dim=1))
@@ -264,20 +281,16 @@ def _context(choices: Choices, fixed: dict[Digit, int], rule: ColumnRule) -> Con
             possible &= continues  # the query belongs to the result, so the result got this far
     top = pattern.target_column
     target = written[top]
-    if pattern.target_is_state:
-        target, possible = calculation.first_state + entered[top + 1], possible & continues
-    ids = [
-        zero + symbol
-        if number == SYMBOL
-        else written[column]
-        if number == RESULT
-        else calculation.first_state + entered[column]
-        if number == ENTERED
-        else digits[number, column]
-        for number, column, symbol in zip(
-            pattern.numbers, pattern.columns, pattern.ids, strict=True
-        )
-    ]
+    if pattern.target_number != RESULT:
+        target, possible = tokens_of_state(top + 1)[pattern.target_number], possible & continues
+    ids = []
+    for number, column, symbol in zip(pattern.numbers, pattern.columns, pattern.ids, strict=True):
+        if number in MARKS:
+            ids.append(zero + symbol)
+        elif number == RESULT:
+            ids.append(written[column])
+        else:
+            ids.append(digits[number, column] if number >= 0 else tokens_of_state(column)[number])
     entering = entering[possible]
     digits = {digit: values[possible] for digit, values in digits.items()}
     return Context(

@@ -198,11 +198,15 @@ def pattern_of(skeleton: Skeleton, visibility: list[Tensor], query: int) -> Patt
 
 
 def _relative(coordinate: Tensor) -> list[int]:
-    """Return a coordinate relative to the query's; tokens without one keep a value of their own."""
+    """Return a coordinate relative to the query's, or to the smallest if the query has none.
+
+    Tokens without one keep a value of their own.
+    """
     values = coordinate[0]
-    relative: list[int] = torch.where(
-        values >= 0, values - values[-1], -1_000_000 + values
-    ).tolist()
+    origin = values[-1]
+    if origin < 0 and bool((values >= 0).any()):
+        origin = values[values >= 0].min()
+    relative: list[int] = torch.where(values >= 0, values - origin, -1_000_000 + values).tolist()
     return relative
 
 

@@ -11,7 +11,8 @@ before shorter operands. The place of a digit is the number of its column in the
 In the plain notation, a digit of the answer follows from its own column, from the column before it and
 from the digit written there, provided that these determine the state. In the other notation, a state
 belongs to the column that is entered in it, so that both a digit and the next state follow from the
-tokens of a single column. Every machine with a finite number of states can be written like that.
+tokens of a single column. Machines of more than 200 states write the digits of a state instead, in the
+format `column-trace-digits`.
 """
 
 import torch
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from abacist.errors import ConfigurationError
 from abacist.formats.annotated import AnnotatedTokens, Field
-from abacist.formats.config import ColumnsFormatConfig
+from abacist.formats.config import ColumnsFormatConfig, ColumnTraceDigitsFormatConfig
 from abacist.formats.continuation import Continuation
 from abacist.formats.pieces import Piece
 from abacist.formats.roles import Role, decode
@@ -40,25 +41,18 @@ class ColumnsFormat(TextFormat):
     enumeration = "column-addition"
     usual_order = False
 
-    def __init__(self, config: ColumnsFormatConfig, task: TaskConfig) -> None:
+    def __init__(
+        self, config: ColumnsFormatConfig | ColumnTraceDigitsFormatConfig, task: TaskConfig
+    ) -> None:
         assert isinstance(task, ColumnTaskConfig)
-        machine = COLUMN_TASKS[task.machine]
+        self.machine = COLUMN_TASKS[task.machine]
+        self.rule, self.left_over = self.machine.rule, self.machine.rule.left_over
         self.writes_states = config.states
-        self.left_over = machine.rule.left_over
-        tokens: tuple[str, ...] = ()
-        if config.states or self.left_over == "state":
-            if machine.num_states > MOST_STATE_TOKENS:
-                raise ConfigurationError(
-                    f"a notation with states has a token for each, and at most {MOST_STATE_TOKENS}; "
-                    f"{task.machine} has {machine.num_states:,} states. Try fewer states."
-                )
-            tokens = tuple(f"[{state}]" for state in range(machine.num_states))
-        elif self.left_over == "sign":
-            tokens = ("-",)
-        super().__init__(config, task, tokens)
+        super().__init__(config, task, self._further_tokens())
         assert isinstance(self.task, ColumnTask)
-        self.machine, self.rule = machine, machine.rule
         self.first_state = self.start_id + 1
+        self.column_tokens = 2 if self.writes_states else 1
+        """Number of tokens written for each column."""
 
     def roles(self, ids_T: Tensor) -> list[Role]:
         """Return the role of each token of one whole line.
@@ -92,7 +86,19 @@ class ColumnsFormat(TextFormat):
     def target_lengths(self, problems: Problems) -> Tensor:
         """Return the largest possible number of tokens after `=`, int64 (B,)."""
         columns = problems.lengths_BN.amax(dim=1) + self.machine.most_extra_columns
-        return columns * (2 if self.writes_states else 1) + 2
+        return columns * self.column_tokens + 2
+
+    def _further_tokens(self) -> tuple[str, ...]:
+        """Return the tokens that stand after `=` only."""
+        machine = self.machine
+        if not self.writes_states and self.left_over != "state":
+            return ("-",) if self.left_over == "sign" else ()
+        if machine.num_states > MOST_STATE_TOKENS:
+            raise ConfigurationError(
+                f"this format has a token for each state, and at most {MOST_STATE_TOKENS}; "
+                f"{machine.name} has {machine.num_states:,} states. Try --format column-trace-digits."
+            )
+        return tuple(f"[{state}]" for state in range(machine.num_states))
 
     def _operand_piece(self, problems: Problems, position: int) -> Piece:
         operand = problems.operand(position)
@@ -104,8 +110,8 @@ class ColumnsFormat(TextFormat):
         assert isinstance(answer, ColumnAnswer)
         written, lengths = answer.digits_BW.long(), answer.lengths_B
         if self.writes_states:
-            pairs = torch.stack([written, answer.states_BW + self.first_state], dim=2)
-            return Piece(pairs.flatten(1), 2 * lengths)
+            columns = torch.stack([written, *self.state_tokens(answer.states_BW)], dim=2)
+            return Piece(columns.flatten(1), self.column_tokens * lengths)
         if self.left_over not in ("sign", "state"):
             return Piece(written, lengths)
         final = answer.final_B
@@ -115,29 +121,48 @@ class ColumnsFormat(TextFormat):
 
     def _annotate(self, ids: Tensor) -> AnnotatedTokens:
         lines = super()._annotate(ids)
-        if not self.writes_states:
-            return lines
-        # Of the tokens after `=`, every second is a state, and `=` itself stands for state 0.
-        is_answer, is_equals = lines.field == Field.ANSWER, lines.field == Field.EQUALS
-        is_state = lines.place % 2 == 0
-        from_equals = is_answer | is_equals | (lines.field == Field.PADDING)
-        column = torch.div(lines.place, 2, rounding_mode="floor") + 1
-        lines.place.copy_(torch.where(from_equals, column, lines.place))
-        lines.field.masked_fill_(is_state & is_answer, int(Field.SCRATCH))
+        if self.writes_states:
+            self._place_in_columns(lines)
         return lines
 
+    def _place_in_columns(self, lines: AnnotatedTokens) -> Tensor:
+        """Set the places and fields of written tokens; return each one's number in its column, int (B, T).
+
+        The last token written for a column belongs to the next one, and `=` to the first.
+        """
+        is_written = lines.target | (lines.field == Field.EQUALS) | (lines.field == Field.PADDING)
+        within = (lines.place - 1) % self.column_tokens
+        column = torch.div(lines.place - 1, self.column_tokens, rounding_mode="floor") + 1
+        column += within == self.column_tokens - 1
+        lines.place.copy_(torch.where(is_written, column, lines.place))
+        lines.field.masked_fill_(lines.target & (within > 0), int(Field.SCRATCH))
+        return torch.where(is_written, within, -1)
+
+    def state_tokens(self, states: Tensor) -> list[Tensor]:
+        """Return the tokens that are written for states, int64 with one element for each state."""
+        return [states + self.first_state]
+
+    def _read_state(self, tokens: list[int]) -> int | None:
+        """Return the state that the tokens after a digit spell, or None."""
+        state = tokens[0] - self.first_state
+        return state if state >= 0 else None
+
     def _read(self, tokens: list[int], longest: int) -> str | None:
-        state = 0
+        written, state = tokens, 0
         if self.writes_states:
-            written, states = tokens[::2], [token - self.first_state for token in tokens[1::2]]
-            if len(states) != len(written) or any(s < 0 for s in states):
+            written = tokens[:: self.column_tokens]
+            if len(tokens) != len(written) * self.column_tokens:
                 return None
-            state = states[-1] if states else 0
-        else:
-            written = tokens
-            if tokens and tokens[-1] >= self.first_state:
-                state = tokens[-1] - self.first_state
-                state, written = state + (self.left_over == "sign"), tokens[:-1]
+            states = [
+                self._read_state(tokens[first + 1 : first + self.column_tokens])
+                for first in range(0, len(tokens), self.column_tokens)
+            ]
+            if None in states:
+                return None
+            state = (states and states[-1]) or 0
+        elif tokens and tokens[-1] >= self.first_state:
+            state = tokens[-1] - self.first_state
+            state, written = state + (self.left_over == "sign"), tokens[:-1]
         extra = len(written) - longest
         most = self.machine.most_extra_columns
         if not 0 <= extra <= most or any(token >= self.base for token in written):

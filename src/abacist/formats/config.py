@@ -361,6 +361,22 @@ class ColumnsFormatConfig(FormatConfig):
         return ColumnsFormat(self, task)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ColumnTraceDigitsFormatConfig(FormatConfig):
+    """Column tasks with the digits of the state after every digit: `<start>21,43=6[0₁]4[0₁]<end>`."""
+
+    kind: ClassVar = "column-trace-digits"
+    coordinates: ClassVar = ("index", "row", "place", "step")
+    task_class: ClassVar = ColumnTaskConfig
+    writes: ClassVar = "column tasks"
+    states: ClassVar = True
+
+    def construct(self, task: TaskConfig) -> "Format":
+        from abacist.formats.column_trace_digits import ColumnTraceDigitsFormat
+
+        return ColumnTraceDigitsFormat(self, task)
+
+
 FORMATS: Registry[FormatConfig] = Registry(
     "format",
     {
@@ -400,6 +416,7 @@ FORMATS: Registry[FormatConfig] = Registry(
         "text": TextFormatConfig(),
         "columns": ColumnsFormatConfig(),
         "column-trace": ColumnsFormatConfig(states=True),
+        "column-trace-digits": ColumnTraceDigitsFormatConfig(),
     },
 )
 """Named formats for `--format NAME`."""

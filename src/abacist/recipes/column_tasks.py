@@ -10,6 +10,7 @@ $ abacist train --extension my_tasks.py add-base-7
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal, TypeVar
 
 from abacist import recipes
@@ -18,7 +19,7 @@ from abacist.data.config import SplitConfig
 from abacist.errors import ConfigurationError
 from abacist.extensions import check_name
 from abacist.formats.columns import MOST_STATE_TOKENS
-from abacist.formats.config import FORMATS, ColumnsFormatConfig
+from abacist.formats.config import FORMATS, ColumnsFormatConfig, ColumnTraceDigitsFormatConfig
 from abacist.models.config import ModelConfig, PositionScheme
 from abacist.recipes.recipe import Recipe
 from abacist.scoring.config import ScoringConfig
@@ -36,8 +37,20 @@ _MANY_TRACED_CASES = 1_000
 """Number of pairs of a column and a state above which 1,500 steps missed one: sum-of-three, with 3,000."""
 _CHECKED_A_MINUTE = 60_000
 """Combinations of columns and a state that are checked in a minute of one core, roughly."""
+_MOST_COLUMNS = 20
+"""Number of columns up to which problems are made long enough for a machine that enters some states late."""
 _FEWEST_SPLIT = 10_000
 """Numbers of a length with at most this many values are not split: some shapes would have no test problem."""
+
+_WINDOWS = {
+    "columns": (PositionScheme(encoding="relative", coordinate="place", window=(0, 1)),),
+    "column-trace": (PositionScheme(encoding="relative", coordinate="place", window=(0, 0)),),
+    "column-trace-digits": (
+        PositionScheme(encoding="relative", coordinate="step", window=(-2, 0), init_std=1.0),
+        PositionScheme(encoding="relative", coordinate="place", window=(-1, 0)),
+    ),
+}
+"""Position schemes with which tokens see the columns that they depend on, by notation."""
 
 
 def column_task(
@@ -86,7 +99,9 @@ def column_task(
         machine = ColumnMachine(name, rule, operands, symbol, answer)
         notation, reason = choose_notation(machine)
         COLUMN_TASKS.register(name, machine)
-        task = ColumnTaskConfig(machine=name, max_digits=6 if base > 2 else 8)
+        # Half of the columns of the longest problems can be entered in any state.
+        most_digits = max(6 if base > 2 else 8, min(2 * machine.depth + 2, _MOST_COLUMNS))
+        task = ColumnTaskConfig(machine=name, max_digits=most_digits)
         try:
             _check_oracle(machine, task)
         except ConfigurationError:
@@ -107,44 +122,76 @@ def column_task(
 
 def choose_notation(machine: ColumnMachine) -> tuple[str, str]:
     """Return the format in which a column task is certified, and the reason, as part of a sentence."""
-    column = machine.rule.base**machine.num_operands
+    column, states = machine.rule.base**machine.num_operands, len(machine.states)
+    cases = column**2 * states
     if not machine.state_is_described:
-        return (
-            "column-trace",
-            "the digits of a column and the digit written do not tell the next state.",
-        )
-    cases = column**2 * len(machine.states)
-    if cases > _MOST_PLAIN_CASES and machine.num_states <= MOST_STATE_TOKENS:
-        return (
-            "column-trace",
+        reason = "the digits of a column and the digit written do not tell the next state"
+    elif cases > _MOST_PLAIN_CASES:
+        reason = (
             f"two columns of {machine.num_operands} operands and a state have {cases:,} combinations, "
-            f"and one column has {column * len(machine.states):,}.",
+            f"and one column has {column * states:,}"
         )
-    return "columns", "the digits of a column and the digit written tell the next state."
+    elif machine.rule.left_over == "state" and machine.num_states > MOST_STATE_TOKENS:
+        reason = "a state can be left over"
+    else:
+        return "columns", "the digits of a column and the digit written tell the next state."
+    if machine.num_states <= MOST_STATE_TOKENS:
+        return "column-trace", f"{reason}."
+    return (
+        "column-trace-digits",
+        f"{reason}, and {machine.num_states:,} states are more than the {MOST_STATE_TOKENS} that can "
+        "have a token each.",
+    )
 
 
 def warning_about_proof(recipe: Recipe) -> str | None:
-    """Return why a column task in the notation of a recipe has too many contexts to check, or None."""
+    """Return why a column task in the notation of a recipe will hardly be certified, or None."""
     if not isinstance(recipe.task, ColumnTaskConfig):
         return None
-    if not isinstance(recipe.format, ColumnsFormatConfig):
+    if not isinstance(recipe.format, ColumnsFormatConfig | ColumnTraceDigitsFormatConfig):
         return None
     machine = COLUMN_TASKS[recipe.task.machine]
+    doubt = _too_many_contexts(machine, recipe) or _states_out_of_reach(machine, recipe.task)
+    return None if doubt is None else f"{machine.name} will hardly be certified: {doubt}"
+
+
+def _too_many_contexts(machine: ColumnMachine, recipe: Recipe) -> str | None:
     column = machine.rule.base**machine.num_operands
     traced = column * len(machine.states)
-    cases = traced if recipe.format.states else traced * column
+    what, cases = f"one column of {machine.num_operands} operands and a state", traced
+    advice = "Try fewer operands or a smaller base."
+    if isinstance(recipe.format, ColumnTraceDigitsFormatConfig):
+        what = f"{what}, before each of the tokens that follow from them,"
+        cases = traced * tokens_that_follow(machine)
+        advice = "Try fewer states, fewer operands or a smaller base."
+    elif not recipe.format.states:
+        what, cases = f"two columns of {machine.num_operands} operands and a state", traced * column
+        if machine.num_states <= MOST_STATE_TOKENS:
+            advice = f"Try --format column-trace, where one column and a state have {traced:,}."
     minutes = cases / _CHECKED_A_MINUTE
     if minutes <= MAX_MINUTES:
         return None
-    what = "one column" if recipe.format.states else "two columns"
-    advice = "Try fewer operands or a smaller base."
-    if not recipe.format.states and machine.num_states <= MOST_STATE_TOKENS:
-        advice = f"Try --format column-trace, where one column and a state have {traced:,}."
     return (
-        f"{machine.name} will hardly be certified: {what} of {machine.num_operands} operands and a "
-        f"state have {cases:,} combinations, and checking them would take about {minutes / 60:,.0f} "
-        f"hours; abacist prove gives up after {MAX_MINUTES:.0f} minutes. {advice}"
+        f"{what} have {cases:,} combinations, and checking them would take about "
+        f"{minutes / 60:,.0f} hours; abacist prove gives up after {MAX_MINUTES:.0f} minutes. {advice}"
     )
+
+
+def _states_out_of_reach(machine: ColumnMachine, task: ColumnTaskConfig) -> str | None:
+    if machine.depth < task.max_digits:
+        return None
+    return (
+        f"it has states that are entered after {machine.depth} columns at the earliest, and training "
+        f"problems have at most {task.max_digits} columns. Try --task.max_digits {2 * machine.depth + 2}."
+    )
+
+
+def tokens_that_follow(machine: ColumnMachine) -> int:
+    """Return the number of tokens for each column that follow from its digits and the state, as digits.
+
+    They are the digit written, every digit of the next state, and the bracket after them.
+    """
+    return len(str(machine.num_states - 1)) + 2
 
 
 def _check_oracle(machine: ColumnMachine, config: ColumnTaskConfig) -> None:
@@ -159,27 +206,33 @@ def _check_oracle(machine: ColumnMachine, config: ColumnTaskConfig) -> None:
 
 def make_recipe(machine: ColumnMachine, task: ColumnTaskConfig, notation: str) -> Recipe:
     """Return the recipe that trains a column task in a notation."""
-    traced = notation == "column-trace"
-    positions = (
-        PositionScheme(
-            encoding="relative", coordinate="place", window=(0, 0) if traced else (0, 1)
-        ),
-        PositionScheme(
-            encoding="relative",
-            coordinate="row",
-            max_distance=machine.num_operands + 1,
-            init_std=1.0,
-        ),
-    )
     cases = machine.rule.base**machine.num_operands * len(machine.states)
-    num_steps = 2_500 if traced and cases > _MANY_TRACED_CASES else 1_500
     exempt = math.ceil(math.log(_FEWEST_SPLIT, machine.rule.base))
+    training = TrainingConfig(num_steps=1_500, batch_size=128, learning_rate=1e-2)
+    if notation == "column-trace" and cases > _MANY_TRACED_CASES:
+        training = replace(training, num_steps=2_500)
+    if notation == "column-trace-digits":
+        # Lines are several times as long.
+        training = replace(training, batch_size=32, validation_problems=200, sample_problems=50)
     return Recipe(
         name=machine.name,
         task=task,
         format=FORMATS[notation],
         split=SplitConfig(exempt_digits=exempt),
-        model=ModelConfig(width=32, num_heads=4, mlp_width=128, positions=positions),
-        training=TrainingConfig(num_steps=num_steps, batch_size=128, learning_rate=1e-2),
+        model=ModelConfig(
+            width=32,
+            num_heads=4,
+            mlp_width=128,
+            positions=(
+                *_WINDOWS[notation],
+                PositionScheme(
+                    encoding="relative",
+                    coordinate="row",
+                    max_distance=machine.num_operands + 1,
+                    init_std=1.0,
+                ),
+            ),
+        ),
+        training=training,
         scoring=ScoringConfig(),
     )

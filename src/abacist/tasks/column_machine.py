@@ -60,17 +60,23 @@ class ColumnMachine:
         """Whether the digits of a column and the digit written determine the next state."""
         return self.transitions[1]
 
+    @property
+    def depth(self) -> int:
+        """Number of columns after which every state can have been entered."""
+        return self.transitions[2]
+
     @cached_property
-    def transitions(self) -> tuple[Tensor, bool]:
-        """The states that the machine can enter, and whether a column and its digit determine the next."""
+    def transitions(self) -> tuple[Tensor, bool, int]:
+        """The states that the machine can enter, and values of `state_is_described` and `depth`."""
         columns = self.all_columns()
         base = self.rule.base
         smallest = torch.full((len(columns) * base,), MOST_STATES)
         largest = torch.full((len(columns) * base,), -1)
         known = torch.zeros(MOST_STATES, dtype=torch.bool)
         known[0] = True
-        frontier = [0]
+        frontier, num_rounds = [0], 0
         while frontier:
+            num_rounds += 1
             entered = []
             if int(known.sum()) * len(columns) > _MOST_STEPS:
                 raise ConfigurationError(
@@ -92,7 +98,8 @@ class ColumnMachine:
             known[new] = True
             frontier = new.tolist()
         described = bool(((smallest == largest) | (largest < 0)).all())
-        return known.nonzero().squeeze(1), described
+        # The last round finds no new state.
+        return known.nonzero().squeeze(1), described, num_rounds - 1
 
     def all_columns(self) -> Tensor:
         """Return every column of digits, int64 (base ** N, N)."""
