@@ -82,7 +82,8 @@ def test_any_token_changes_any_logit(positions: str) -> None:
 def test_the_last_token_changes_the_first_logits_of_an_encoder_but_of_no_decoder() -> None:
     other = LINE.ids.clone()
     other[:, -1] = 3
-    for model, sees_it in ((random_model(), True), (random_decoder("rope"), False)):
+    decoder = random_decoder("rope", vocabulary_size=len(EACH_FORMAT["parallel"].vocabulary))
+    for model, sees_it in ((random_model(), True), (decoder, False)):
         assert same(model(LINE.ids, WHERE)[:, 0], model(other, WHERE)[:, 0]) != sees_it
 
 

@@ -151,7 +151,7 @@ def warning_about_proof(recipe: Recipe) -> str | None:
     if not isinstance(recipe.format, ColumnsFormatConfig | ColumnTraceDigitsFormatConfig):
         return None
     machine = COLUMN_TASKS[recipe.task.machine]
-    doubt = _too_many_contexts(machine, recipe) or _states_out_of_reach(machine, recipe.task)
+    doubt = _too_many_contexts(machine, recipe) or _unreached_states(machine, recipe.task)
     return None if doubt is None else f"{machine.name} will hardly be certified: {doubt}"
 
 
@@ -177,7 +177,7 @@ def _too_many_contexts(machine: ColumnMachine, recipe: Recipe) -> str | None:
     )
 
 
-def _states_out_of_reach(machine: ColumnMachine, task: ColumnTaskConfig) -> str | None:
+def _unreached_states(machine: ColumnMachine, task: ColumnTaskConfig) -> str | None:
     if machine.depth < task.max_digits:
         return None
     return (
