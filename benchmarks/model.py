@@ -3,8 +3,8 @@
     python benchmarks/model.py [--threads 1] [--out results/model.json]
 
 All contenders have the same sizes, train on the same batches with AdamW, and are timed in turn, block
-by block, in one run; medians are compared. The others use fused attention, the fused optimiser and
-learned positions. GPT-2 of the transformers library takes part if the library is installed.
+by block, in one run; medians of processor seconds are compared. The others use fused attention, the
+fused optimiser and learned positions. GPT-2 of the transformers library takes part if the library is installed.
 """
 
 import argparse
@@ -245,16 +245,16 @@ def compare(size: Size) -> dict[str, object]:
     seconds: dict[str, list[float]] = {name: [] for name in [*contenders, "products"]}
     for block in range(BLOCKS + 1):
         for name, step in contenders.items():
-            begin = time.perf_counter()
+            begin = time.process_time()
             for lines in batches:
                 step(lines)
             if block:
-                seconds[name].append((time.perf_counter() - begin) / len(batches))
-        begin = time.perf_counter()
+                seconds[name].append((time.process_time() - begin) / len(batches))
+        begin = time.process_time()
         for _ in range(products):
             matrix @ matrix
         if block:
-            seconds["products"].append((time.perf_counter() - begin) / len(batches))
+            seconds["products"].append((time.process_time() - begin) / len(batches))
     medians = {name: statistics.median(times) for name, times in seconds.items()}
     best = min(time for name, time in medians.items() if name not in ("ours", "products"))
     print(f"{size.name}: {ours.num_parameters:,} parameters")

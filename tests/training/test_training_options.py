@@ -3,6 +3,8 @@
 import copy
 import itertools
 import math
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -415,3 +417,13 @@ def test_a_gpu_trains_on_the_same_problems_to_nearly_the_same_loss(tmp_path, qui
         records.append([record["loss"] for record in run.directory.read_metrics()])
         assert run.solve(["12+34"])[0].expected == "46"
     assert records[0] == pytest.approx(records[1], rel=1e-3)
+
+
+def test_adamw_needs_no_import_of_torchs_compiler() -> None:
+    script = (
+        "import sys, abacist; from abacist.training.config import TrainingConfig as C\n"
+        "from abacist.training.optimizer import Optimizer as O; from abacist import recipes\n"
+        "from abacist.runs.run import build_model; model = build_model(recipes.find('add'))\n"
+        "assert O(model, C()).step(0.1) and 'torch._dynamo' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -11,12 +11,10 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adamw import adamw
 
 from abacist.models.transformer import Transformer
 from abacist.training.config import TrainingConfig
-
-_MOMENTS = ("step", "exp_avg", "exp_avg_sq")
-"""AdamW's state between steps: number of steps, mean gradient, mean square gradient."""
 
 _INITIAL_LOSS_SCALE = 2.0**16
 _SMALLEST_LOSS_SCALE = 2.0**-14
@@ -51,15 +49,7 @@ class Optimizer:
                 parameter.data = weights.view_as(parameter)
                 parameter.grad = gradient.view_as(parameter)
         count = sum(parameter.numel() for parameter in others)
-        self.others = nn.Parameter(self.flat[:count])
-        self.others.grad = self.gradient[:count]
-        self.adamw = torch.optim.AdamW(
-            [self.others],
-            lr=config.learning_rate,
-            betas=(config.beta1, config.beta2),
-            weight_decay=config.weight_decay,
-            fused=True,
-        )
+        self.adamw = AdamW(self.flat[:count], self.gradient[:count], config)
         self.muon = None
         if matrices:
             # Updates are scaled to the size of AdamW's, so that both use one learning rate.
@@ -92,9 +82,10 @@ class Optimizer:
             return self.loss_scale is not None and self.loss_scale.lower()
         if self.clip_norm is not None:
             self.gradient.mul_((self.clip_norm / (norm + 1e-6)).clamp(max=1.0))
-        for optimizer in filter(None, (self.adamw, self.muon)):
-            optimizer.param_groups[0]["lr"] = learning_rate
-            optimizer.step()
+        self.adamw.step(learning_rate)
+        if self.muon is not None:
+            self.muon.param_groups[0]["lr"] = learning_rate
+            self.muon.step()
         if self.average is not None:
             # A smaller decay at first, so that the average soon forgets the initial weights.
             self.num_averaged += 1
@@ -124,11 +115,7 @@ class Optimizer:
 
     def state(self) -> dict[str, Tensor]:
         """Return all that resuming needs besides the model's saved (averaged) weights, by name."""
-        tensors = {
-            name: tensor
-            for name, tensor in self.adamw.state[self.others].items()
-            if name in _MOMENTS
-        }
+        tensors = self.adamw.state()
         if self.muon is not None:
             for number, matrix in enumerate(self.muon.param_groups[0]["params"]):
                 tensors[f"muon.{number}"] = self.muon.state[matrix]["momentum_buffer"]
@@ -140,8 +127,7 @@ class Optimizer:
 
     def empty_state(self) -> dict[str, Tensor]:
         """Return tensors with the names, shapes and types of `state()`, even before the first step."""
-        step = torch.zeros((), dtype=torch.float32)
-        tensors = {"step": step, "exp_avg": self.others, "exp_avg_sq": self.others}
+        tensors = self.adamw.state()
         if self.muon is not None:
             for number, matrix in enumerate(self.muon.param_groups[0]["params"]):
                 tensors[f"muon.{number}"] = matrix
@@ -154,11 +140,7 @@ class Optimizer:
     def restore(self, state: dict[str, Tensor]) -> None:
         """Restore a state; the model must have its saved (averaged) weights already."""
         device = self.flat.device
-        self.adamw.state[self.others] = {
-            # The fused kernel needs its step count on the device of the weights.
-            name: state[name].to(device, copy=True)
-            for name in _MOMENTS
-        }
+        self.adamw.restore(state)
         if self.muon is not None:
             for number, matrix in enumerate(self.muon.param_groups[0]["params"]):
                 buffer = state[f"muon.{number}"].to(device, copy=True)
@@ -169,6 +151,49 @@ class Optimizer:
             self.num_averaged = int(state["num_averaged"])
         if self.loss_scale is not None:
             self.loss_scale.restore(state["loss_scale"])
+
+
+class AdamW:
+    """AdamW over one vector, by the fused kernel of `torch.optim.AdamW`.
+
+    Making an object of that class imports torch's compiler, which takes longer than a hundred steps.
+    """
+
+    def __init__(self, weights: Tensor, gradient: Tensor, config: TrainingConfig) -> None:
+        self.weights, self.gradient = weights, gradient
+        self.betas, self.weight_decay = (config.beta1, config.beta2), config.weight_decay
+        # The fused kernel needs its step count on the device of the weights.
+        self.num_steps = torch.zeros((), device=weights.device)
+        self.mean, self.mean_square = torch.zeros_like(weights), torch.zeros_like(weights)
+
+    @torch.no_grad()
+    def step(self, learning_rate: float) -> None:
+        """Update the weights."""
+        adamw(
+            [self.weights],
+            [self.gradient],
+            [self.mean],
+            [self.mean_square],
+            [],
+            [self.num_steps],
+            fused=True,
+            amsgrad=False,
+            beta1=self.betas[0],
+            beta2=self.betas[1],
+            lr=learning_rate,
+            weight_decay=self.weight_decay,
+            eps=1e-8,
+            maximize=False,
+        )
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the number of steps, the mean gradient and the mean squared gradient, by name."""
+        return {"step": self.num_steps, "exp_avg": self.mean, "exp_avg_sq": self.mean_square}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Restore a state."""
+        for name, tensor in self.state().items():
+            tensor.copy_(state[name])
 
 
 class LossScale:
