@@ -338,8 +338,8 @@ def test_tensors_that_do_not_fit_the_settings_are_refused(spoil, certified, tmp_
         ("run.json", b"{}"),
         ("run.json", b'{"recipe": {"model": 1}}'),
         ("run.json", None),
-        ("checkpoints/step-001500/model.safetensors", b"no weights"),
-        ("checkpoints/step-001500/model.safetensors", None),
+        ("checkpoints/step-000900/model.safetensors", b"no weights"),
+        ("checkpoints/step-000900/model.safetensors", None),
     ],
 )
 def test_a_damaged_run_is_refused_in_one_line(name, content, certified, tmp_path, capsys):

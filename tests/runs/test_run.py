@@ -78,7 +78,7 @@ def test_generate_is_the_text_that_solve_reads(certified):
 
 
 def test_reprs_are_short_and_html_shows_text_as_text(certified):
-    assert repr(certified) == f"Run({str(certified.path)!r}, recipe 'add', seed 0, step 1,500)"
+    assert repr(certified) == f"Run({str(certified.path)!r}, recipe 'add', seed 0, step 900)"
     section = Section("title", [Row("<b>", "trained", 1, None, note="none")], errors=2)
     card = Scorecard({"lengths": section})
     assert repr(card) == "Scorecard(lengths: 1 rows, 2 wrong answers)"
