@@ -10,11 +10,15 @@
 # The committed page of a certified run is built again from the run:
 #
 #   make example
+#
+# The documentation becomes a site that opens without a server, in build/docs/site:
+#
+#   make docs
 
 PYTHON ?= python3
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test formal example clean
+.PHONY: demo test formal example docs clean
 
 demo: .venv/installed
 	.venv/bin/abacist train add --out runs/demo --overwrite
@@ -33,6 +37,9 @@ example: .venv/installed
 	rm -f examples/calculator.html
 	.venv/bin/abacist export examples/add-tiny --to html --out examples/calculator.html
 
+docs: .venv-docs/installed
+	.venv-docs/bin/python site/build.py
+
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet --constraint constraints.txt --editable .
@@ -43,5 +50,11 @@ example: .venv/installed
 	.venv-test/bin/pip install --quiet --constraint constraints.txt --editable ".[test]"
 	touch $@
 
+# The site has an environment of its own, which needs neither PyTorch nor the package.
+.venv-docs/installed: site/requirements.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/pip install --quiet --requirement site/requirements.txt
+	touch $@
+
 clean:
-	rm -rf .venv .venv-test
+	rm -rf .venv .venv-test .venv-docs build

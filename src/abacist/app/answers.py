@@ -87,13 +87,13 @@ class Inside(Finding):
 
     heads: list[str]
     attention: list[list[Weights]]
-    """The tokens with the most attention, indexed [generated token][head]."""
+    """The tokens with the most attention, indexed `[generated token][head]`."""
     stages: list[str]
     """Names of the stages: `embedding`, then attention and MLP at each depth."""
     likeliest: list[list[str]]
-    """The prediction of a model that stops there, indexed [stage][generated token]."""
+    """The prediction of a model that stops there, indexed `[stage][generated token]`."""
     probability: list[list[float]]
-    """Probability of the token that was generated, indexed [stage][generated token]."""
+    """Probability of the token that was generated, indexed `[stage][generated token]`."""
     receptive_fields: list[list[int]]
     """For each generated token the tokens that could influence it; empty if that is the whole line."""
     neighbourhoods: list[int | None]

@@ -22,7 +22,7 @@ class Vectors(Finding):
     steps: list[int]
     """Training steps; only the last one if the run recorded no embeddings."""
     points: list[list[list[float]]]
-    """Coordinates along components 1 and 2 of the last step, indexed [step][symbol]."""
+    """Coordinates along components 1 and 2 of the last step, indexed `[step][symbol]`."""
     explained: float
     """Share of the last step's variance along these components, 0…1."""
 
