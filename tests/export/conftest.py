@@ -26,6 +26,18 @@ def subtracting(train_once, quick_settings) -> Run:
     return abacist.load(path)
 
 
+@pytest.fixture(scope="session", params=["multiply", "divide", "sort"])
+def working(request, train_once, quick_settings) -> Run:
+    """A run that writes out its calculations, and has hardly learned anything."""
+    recipe, settings = request.param, quick_settings
+    if recipe == "sort":
+        settings = settings | {"training.curriculum": (), "training.decay_steps": 2}
+    path = train_once(
+        f"working-{recipe}", lambda out: abacist.train(recipe, out=out, settings=settings)
+    )
+    return abacist.load(path)
+
+
 @pytest.fixture
 def open_page(browser, tmp_path):
     """Opens the page of a run from its file; it may request nothing, and no error may occur."""

@@ -55,6 +55,66 @@ def test_answers_and_logits_of_the_page_are_those_of_python(name, request, open_
     assert logits == pytest.approx(expected, abs=1e-9)
 
 
+WORK = {
+    "multiply": ["23*45", "0*0", "999999*999999", "7*123456789012", "123456789012*7", "40*50"],
+    "divide": ["953//26", "953%26", "7//123456", "123456789//3", "999999//999999", "0//5", "80%9"],
+    "sort": ["a:821,b:9,c:35", "a:7,b:7", "a:0,b:10,c:0,d:123456789", "a:10,b:9,c:10,d:9,e:1"],
+}
+
+
+def test_a_page_that_writes_out_calculations_agrees_with_python_on_every_token(working, open_page):
+    page = open_page(working)
+    for asked in WORK[working.recipe.name]:
+        problems = working.task.parse([asked])
+        lines = working.format.write(problems, working.task.answer(problems))
+        with torch.no_grad():
+            logits = copy.deepcopy(working.model).double()(lines.ids, coordinates_of(lines))
+        targets = lines.target[0].nonzero().squeeze(1)
+        right = [working.format.vocabulary.tokens[token] for token in lines.ids[0, targets]]
+        seen = page.evaluate(
+            """([asked, right]) => {
+              const problem = notation.parse(asked), line = notation.prompt(problem);
+              const logits = right.map((text) => {
+                const row = Array.from(intact.run(line).logits);
+                line.push(notation.next(line, text));
+                return row;
+              });
+              return {
+                logits, longest: notation.mostTokens(problem), read: notation.read(problem, right),
+                unfinished: notation.read(problem, right.slice(0, -1)), right: notation.rightAnswer(problem),
+              };
+            }""",
+            [asked, right],
+        )
+        for row, expected in zip(seen["logits"], logits[0, targets - 1].tolist(), strict=True):
+            assert row == pytest.approx(expected, abs=1e-9)
+        answer = working.task.answer(problems).texts()[0]
+        assert (seen["read"], seen["right"], seen["unfinished"]) == (answer, answer, None)
+        assert seen["longest"] >= len(right)
+
+
+def test_answers_of_a_page_that_writes_out_calculations_are_those_of_python(working, open_page):
+    page = open_page(working)
+    asked = WORK[working.recipe.name]
+    answers = page.evaluate("asked => Promise.all(asked.map(window.abacist.solve))", asked)
+    assert answers == [solution.answer for solution in working.solve(asked)]
+    with pytest.raises(Exception, match="does not check the proof"):
+        page.evaluate("window.abacist.check()")
+
+
+def test_a_page_that_writes_out_calculations_shows_its_work_on_a_phone(working, open_page):
+    page = open_page(working, color_scheme="dark", reduced_motion="reduce", **PHONE)
+    assert page.locator("#check").count() == 0
+    assert page.locator("#sheet button").count() > 3
+    page.locator("#sheet button").nth(1).tap()
+    assert "Here the model wrote" in page.inner_text("#looked")
+    page.fill("#problem", "12?34")
+    page.get_by_role("button", name="Calculate").tap()
+    assert page.inner_text("#mistake").startswith("Type ")
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert violations(page) == []
+
+
 def test_the_check_of_the_page_ends_like_the_certificate(example, open_page):
     page = open_page(example)
     certificate = exportable.of_run(example, "html").certificate
@@ -109,6 +169,7 @@ def test_a_damaged_weight_makes_the_proof_fail_with_a_counterexample(example, op
     page.select_option("#tensor", "head.weight")
     page.locator("#damage").fill("100")
     page.wait_for_selector("#verdict.is-bad", timeout=120_000)
+    assert page.inner_text("#margin")[0] == "−"
     assert "A problem that goes wrong" in page.inner_text("#verdict")
     page.get_by_role("button", name="Watch it fail").click()
     assert "✗ wrong" in page.inner_text("#answer")
@@ -162,7 +223,13 @@ def test_a_certificate_of_other_weights_is_not_exported(example, tmp_path):
 @pytest.mark.parametrize(
     ("recipe", "settings", "message"),
     [
-        ("multiply", {}, r"sums or differences of two numbers, got arithmetic with \*"),
+        ("five-operations", {}, r"its task must be one of \+ - \* // % sort, got arithmetic with"),
+        ("multiply", {"format": "partial-products"}, r"its format must be long-multiplication"),
+        (
+            "multiply",
+            {"model.positions": "place-relative"},
+            r"windows place \(0, 1\), row \(-1, 0\)",
+        ),
         ("add", {"model.num_layers": 2}, r"model.num_layers must be 1, got 2\. It can express add"),
         ("add", {"model.positions": "rope"}, r"positions.0 must be a relative bias with a window"),
         ("add", {"model.positions.0.window": (0, 2)}, r"got place \(0, 2\)\. It can"),

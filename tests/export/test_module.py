@@ -171,8 +171,6 @@ def test_a_tied_head_counts_once(tied):
 
 
 def test_adderboard_takes_no_differences():
-    message = (
-        r"must be sums of two numbers, got arithmetic with -\. It can express add, add-tiny, and"
-    )
+    message = r"must be one of \+, got arithmetic with -\. It can express add, add-tiny, and"
     with pytest.raises(ConfigurationError, match=message):
         exportable.check_expressible(find("subtract"), "adderboard")

@@ -19,15 +19,29 @@ from abacist.models.config import ModelConfig
 from abacist.recipes.recipe import Recipe
 from abacist.reports import run_records
 from abacist.runs.run import Run
-from abacist.tasks.config import ArithmeticConfig
+from abacist.tasks.config import ArithmeticConfig, SortingConfig
 from abacist.training import checkpoint
 
-ONLY_SUMS = frozenset({"adderboard"})
-"""Targets that know no other operation."""
-_FORMATS = {"+": "reversed", "-": "complement"}
-"""The format in which an operation is exported."""
-_WINDOWS = (("place", (0, 1)), ("row", (-2, 0)))
-"""Coordinates and windows of the position schemes; the second one may be left out."""
+_Windows = tuple[tuple[str, tuple[int, int]], ...]
+"""Coordinate and window of each position scheme."""
+_COLUMN_WINDOWS = (("place", (0, 1)), ("row", (-2, 0)))
+_DIVISION_WINDOWS = (("row", (-2, 0)), ("place", (0, 2)), ("step", (0, 2)))
+_LAYOUTS: dict[str, tuple[str, tuple[_Windows, ...]]] = {
+    "+": ("reversed", (_COLUMN_WINDOWS[:1], _COLUMN_WINDOWS)),
+    "-": ("complement", (_COLUMN_WINDOWS[:1], _COLUMN_WINDOWS)),
+    "*": ("long-multiplication", ((("place", (0, 1)), ("row", (-1, 0))),)),
+    "//": ("non-restoring-division", (_DIVISION_WINDOWS,)),
+    "%": ("non-restoring-division", (_DIVISION_WINDOWS,)),
+    "sort": ("insertion-sort", ((("row", (0, 0)), ("place", (0, 0)), ("step", (0, 0))),)),
+}
+"""For each operation its format, and the windows that its position schemes may have."""
+_OPERATIONS = {"html": tuple(_LAYOUTS), "adderboard": ("+",)}
+"""Operations that a target can express, where they are not sums and differences alone."""
+_EXPRESSIBLE = {
+    "html": "add, add-tiny, subtract, multiply, divide, modulo, sort",
+    "torch": "add, add-tiny, subtract",
+    "adderboard": "add, add-tiny",
+}
 _EPSILONS = {"layer": 1e-5, "rms": 1e-6}
 
 
@@ -48,14 +62,16 @@ class Exportable:
         return self.run.recipe.model
 
     @property
-    def task(self) -> ArithmeticConfig:
-        assert isinstance(self.run.recipe.task, ArithmeticConfig)
-        return self.run.recipe.task
+    def operation(self) -> str:
+        """`+` or `-`; for a page also `*`, `//` (perhaps with `%`), `%` or `sort`."""
+        return _operations(self.run.recipe)[0]
 
     @property
-    def operation(self) -> str:
-        """`+` or `-`."""
-        return self.task.operations[0]
+    def most_digits(self) -> int:
+        """Number of digits of the longest operands in training."""
+        task = self.run.recipe.task
+        assert isinstance(task, (ArithmeticConfig, SortingConfig))
+        return task.longest_operand if isinstance(task, ArithmeticConfig) else task.max_digits
 
     @property
     def epsilon(self) -> float:
@@ -106,28 +122,35 @@ def check_expressible(recipe: Recipe, target: str) -> None:
 
     The message names the setting, its value, and recipes that can be expressed.
     """
-    only_sums = target in ONLY_SUMS
-    for obstacle in _obstacles(recipe, only_sums):
+    for obstacle in _obstacles(recipe, _OPERATIONS.get(target, ("+", "-"))):
         raise ConfigurationError(
             f"--to {target} cannot express the recipe {recipe.name}: {obstacle}. It can express "
-            f"add, add-tiny{'' if only_sums else ', subtract'}, and variants of them in width."
+            f"{_EXPRESSIBLE.get(target, _EXPRESSIBLE['torch'])}, and variants of them in width."
         )
 
 
-def _obstacles(recipe: Recipe, only_sums: bool) -> Iterator[str]:
+def _operations(recipe: Recipe) -> tuple[str, ...]:
+    """Return the operations of a recipe, `sort` among them; none for a task of another kind."""
+    if isinstance(recipe.task, ArithmeticConfig):
+        return recipe.task.operations
+    return ("sort",) if isinstance(recipe.task, SortingConfig) else ()
+
+
+def _obstacles(recipe: Recipe, possible: tuple[str, ...]) -> Iterator[str]:
     """Yield a clause for each setting that cannot be exported, with its value and what can be."""
     task, model = recipe.task, recipe.model
-    possible = (("+",),) if only_sums else (("+",), ("-",))
-    if not isinstance(task, ArithmeticConfig) or task.operations not in possible:
-        operations = getattr(task, "operations", None)
+    operations = _operations(recipe)
+    # Lines of // and % differ only in the operator.
+    is_one = len(operations) == 1 or operations == ("//", "%")
+    if not is_one or operations[0] not in possible:
         yield (
-            f"its task must be sums{'' if only_sums else ' or differences'} of two numbers, "
-            f"got {task.kind}" + (f" with {','.join(operations)}" if operations else "")
+            f"its task must be one of {' '.join(possible)}, got {task.kind}"
+            + (f" with {','.join(operations)}" if operations else "")
         )
         return
-    if task.max_operands != 2:
+    if isinstance(task, ArithmeticConfig) and task.max_operands != 2:
         yield f"task.max_operands must be 2, got {task.max_operands}"
-    name = _FORMATS[task.operations[0]]
+    name, possible_windows = _LAYOUTS[operations[0]]
     if recipe.format != FORMATS[name]:
         yield f"its format must be {name}, got another one of the kind {recipe.format.kind}"
     required = {
@@ -147,9 +170,12 @@ def _obstacles(recipe: Recipe, only_sums: bool) -> Iterator[str]:
                 f"{scheme.encoding}{'' if scheme.window else ' without a window'}"
             )
     windows = tuple((scheme.coordinate, scheme.window) for scheme in model.positions)
-    if windows not in (_WINDOWS[:1], _WINDOWS):
-        described = ", ".join(f"{name} {window}" for name, window in windows) or "none"
+    if windows not in possible_windows:
         yield (
-            "model.positions must have a window of places 0,1 and perhaps one of rows -2,0, "
-            f"got {described}"
+            f"model.positions must have the windows {_described(possible_windows[-1])}, "
+            f"got {_described(windows)}"
         )
+
+
+def _described(windows: _Windows) -> str:
+    return ", ".join(f"{name} {window}" for name, window in windows) or "none"

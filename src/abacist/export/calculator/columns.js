@@ -4,8 +4,6 @@
 // 922 - 1000: a difference is written modulo 10^W, where W is the number of digits of the longer
 // operand, and `-` is written where a borrow is left over.
 
-const START = "<start>";
-const END = "<end>";
 const MOST_DIGITS = 4000;
 
 class Columns {
@@ -14,6 +12,20 @@ class Columns {
     this.sign = operation === "+" ? 1 : -1;
     this.leftOver = operation === "+" ? "1" : "-";
     this.carryName = operation === "+" ? "carry" : "borrow";
+    this.signText = operation === "+" ? "+" : "−";
+    this.isMirrored = true; // what is written later stands further left
+    this.example = operation === "+" ? "95846+4237" : "10483-4237";
+    this.suggestions = {
+      "a long carry": () => (operation === "+" ? "99999999999999+1" : "10000000000000-1"),
+      "two random numbers": () => this.random(1, 12),
+      "60 digits each": () => this.random(60, 60),
+      ...(operation === "-" && { "below zero": () => "45-123" }),
+    };
+  }
+
+  random(fewest, most) {
+    const number = () => randomNumber(Math.random, most, fewest);
+    return number() + this.operation + number();
   }
 
   /** The two operands of a problem such as `12+34`. Throws a sentence if it is not one. */
@@ -27,6 +39,18 @@ class Columns {
       throw new Error(`The model has no limit, but this page stops at ${MOST_DIGITS.toLocaleString("en")} digits.`);
     }
     return { a, b };
+  }
+
+  asText({ a, b }) {
+    return `${grouped(a)} ${this.signText} ${grouped(b)} = `;
+  }
+
+  shown(text) {
+    return minus(text);
+  }
+
+  where({ place, row }) {
+    return place === NOWHERE ? "" : `${["first", "second", "answer"][row - 1]}, ${placeName(place)}`;
   }
 
   prompt({ a, b }) {
@@ -142,3 +166,5 @@ class Columns {
 function mod10(number) {
   return ((number % 10) + 10) % 10;
 }
+
+const makeNotation = ({ operation }) => new Columns(operation);

@@ -5,6 +5,8 @@
 // Shapes: V tokens in the vocabulary, D width of the residual stream, H heads of width K, F width of
 // the MLP. A matrix of m rows and n columns is a flat array of m·n numbers, one row after the other.
 
+const START = "<start>";
+const END = "<end>";
 const EVERYWHERE = -2; // coordinate of a token that stands in every column
 const NOWHERE = -1; // coordinate of a token that stands in no column
 
