@@ -31,7 +31,11 @@ def working(request, train_once, quick_settings) -> Run:
     """A run that writes out its calculations, and has hardly learned anything."""
     recipe, settings = request.param, quick_settings
     if recipe == "sort":
-        settings = settings | {"training.curriculum": (), "training.decay_steps": 2}
+        settings = settings | {
+            "training.curriculum": (),
+            "training.decay_steps": 2,
+            "task.max_numbers": 5,
+        }
     path = train_once(
         f"working-{recipe}", lambda out: abacist.train(recipe, out=out, settings=settings)
     )
