@@ -1,7 +1,10 @@
 import pytest
+import torch
 
 from abacist import errors
-from abacist.errors import check_between, nearest
+from abacist.cli import main
+from abacist.errors import check_between, memory_complaint, nearest
+from abacist.runs import training
 
 
 @pytest.mark.parametrize(
@@ -72,3 +75,22 @@ def test_the_closest_known_name_is_suggested(typed: str, meant: str) -> None:
 
 def test_all_known_names_are_listed_where_none_is_close() -> None:
     assert nearest("zzzzzz", ["add", "multiply"]) == "known: add, multiply."
+
+
+def test_memory_that_runs_out_is_one_line_that_says_what_to_type(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nDetails")
+
+    monkeypatch.setattr(training, "start", fail)
+    assert main(["train", "add", "--out", "never"]) == 1
+    assert capsys.readouterr().err == (
+        "abacist: out of memory (CUDA out of memory. Tried to allocate 2.00 GiB. Details). Try "
+        "--training.micro_batches 4 or a smaller --training.batch_size, and fewer runs side by side.\n"
+    )
+
+
+def test_other_errors_are_no_lack_of_memory() -> None:
+    assert memory_complaint(MemoryError()) is not None
+    assert memory_complaint(RuntimeError("shapes differ")) is None

@@ -81,6 +81,19 @@ def number_text(number: float) -> str:
     return f"{int(number):,}" if number == number // 1 else f"{number:g}"
 
 
+def memory_complaint(error: BaseException) -> str | None:
+    """Return a message with what to type if a device or this machine has no memory left, otherwise None."""
+    text = " ".join(str(error).split())
+    # torch has an error of its own for GPUs, and none for CPUs.
+    is_of_device = type(error).__name__ == "OutOfMemoryError"
+    if not (isinstance(error, MemoryError) or is_of_device or "can't allocate memory" in text):
+        return None
+    return (
+        f"out of memory ({text:.200}). Try --training.micro_batches 4 or a smaller "
+        "--training.batch_size, and fewer runs side by side."
+    )
+
+
 def closest(name: str, known: Iterable[str]) -> str:
     """Return the closest known name, or the first one if none is close."""
     names = list(known)

@@ -14,7 +14,7 @@ import warnings
 from typing import Any
 
 from abacist.cli import streams
-from abacist.errors import AbacistError, NotSaved, UserError, nearest
+from abacist.errors import AbacistError, NotSaved, UserError, memory_complaint, nearest
 
 COMMANDS = {
     "train": "train a recipe, score the model and try to prove it right",
@@ -69,6 +69,9 @@ def main(arguments: list[str] | None = None) -> int:
             streams.abandon_output()
             return 1
         except Exception as error:
+            if complaint := memory_complaint(error):
+                streams.complain(complaint)
+                return 1
             from abacist import extensions
 
             if (complaint := extensions.blamed(error)) is None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from abacist import files
 from abacist.configuration import from_json, to_json
-from abacist.errors import AbacistError
+from abacist.errors import AbacistError, memory_complaint
 from abacist.recipes.examinations import Examination
 from abacist.recipes.recipe import Recipe
 from abacist.runs.directory import RunDirectory
@@ -104,9 +104,6 @@ def reason_of(error: BaseException) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, AbacistError):
         return text
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return (
-            f"out of memory ({text:.200}). Try a smaller --training.batch_size, "
-            "--training.micro_batches 4, or fewer --jobs."
-        )
+    if complaint := memory_complaint(error):
+        return complaint
     return f"{type(error).__name__}: {text:.500}"
