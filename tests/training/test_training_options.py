@@ -252,11 +252,13 @@ def test_loss_on_all_is_the_mean_over_every_token_but_the_first(quick_settings):
     assert loss == pytest.approx(float(expected), rel=1e-5)
 
 
+@pytest.mark.parametrize("mixed_lengths", [False, True])
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-def test_half_precision_makes_nearly_the_same_step(quick_settings, precision):
+def test_half_precision_makes_nearly_the_same_step(quick_settings, precision, mixed_lengths):
     losses = []
+    settings = quick_settings | {"training.mixed_lengths": mixed_lengths, "model.num_layers": 2}
     for value in ("float32", precision):
-        model, optimizer, batches, config = prepared(quick_settings | {"training.precision": value})
+        model, optimizer, batches, config = prepared(settings | {"training.precision": value})
         losses.append(
             [
                 training_step(model, optimizer, batches.batch(s), config, s, batches.aligned)

@@ -24,6 +24,9 @@ from abacist.models.views import View
 _VECTOR_LENGTH = 16
 """Float32 numbers that a processor with AVX-512 handles at once."""
 
+_INVISIBLE_IN_FLOAT16 = -3e4
+"""Score of a pair that must not attend, half as large as the largest number of float16."""
+
 
 class Attention(nn.Module):
     """Multi-head attention (Vaswani et al., arXiv 1706.03762 §3.2) over the keys of a view.
@@ -109,7 +112,11 @@ class Attention(nn.Module):
             return fused
         if self.length_scale is not None:
             query = query * self._length_scaling(view, self.length_scale).to(query.dtype)
-        bias = self.score_bias(view).to(query.dtype)
+        bias = self.score_bias(view)
+        if torch.float16 in (query.dtype, _autocast_type(query.device)):
+            # INVISIBLE would overflow, and a query that sees no key, such as padding, would give NaN.
+            bias = bias.clamp(min=_INVISIBLE_IN_FLOAT16)
+        bias = bias.to(query.dtype)
         dropout = self.dropout if self.training else 0.0
         if hook is not None:
             assert view.keys is None, "a hook needs the dense path"
@@ -160,6 +167,12 @@ class Attention(nn.Module):
         for relative, bias_input in zip(self.relative, view.bias_inputs, strict=True):
             bias_GQCH = bias_GQCH + relative(bias_input)
         return bias_GQCH
+
+
+def _autocast_type(device: torch.device) -> torch.dtype | None:
+    """Return the type of matrix products where torch chooses it; None elsewhere."""
+    chosen = torch.is_autocast_enabled(device.type)
+    return torch.get_autocast_dtype(device.type) if chosen else None
 
 
 def _plain(
