@@ -4,7 +4,7 @@
 
 This file shares no code with the package: it was written from the documentation, needs only NumPy and
 safetensors, and is meant to be read from top to bottom. It covers sums and differences of two numbers
-of any length; `check_written_work.py` adds products and sorting. The argument, for sums:
+of any length; `check_written_work.py` adds the other calculations. The argument, for sums:
 
 The model. A line such as `<start>21+43=64<end>` (12 + 34 = 46, units first) is written token by
 token: the next token is the one with the largest logit at the last token so far. Every token has a
@@ -46,6 +46,7 @@ import random
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -75,6 +76,7 @@ class Token(NamedTuple):
 
 
 FIRST = Token(START, EVERYWHERE, EVERYWHERE, EVERYWHERE)
+shared = cache(Token)  # equal tokens are one object, which saves memory
 
 
 # The model ----------------------------------------------------------------------------------
@@ -169,7 +171,7 @@ class Neighbourhood(NamedTuple):
 
 def neighbourhood(right: str, parts: dict[str, tuple[Any, ...]]) -> Neighbourhood:
     """The start token and the named tokens; those whose text is None are not there."""
-    tokens = {name: Token(str(t), *where) for name, (t, *where) in parts.items() if t is not None}
+    tokens = {name: shared(str(t), *where) for name, (t, *where) in parts.items() if t is not None}
     words = ", ".join(f"{name} {token.text}" for name, token in tokens.items())
     return Neighbourhood((FIRST, *tokens.values()), right, words)
 
@@ -236,11 +238,8 @@ class Columns:
 
     def columns(self, is_first: bool) -> list[tuple[int | None, int | None]]:
         """The digits that an operand can have here and in the next column; None where it has none."""
-        goes_on: list[tuple[int | None, int | None]] = [
-            (d, e) for d, e in product(range(10), repeat=2)
-        ]
         ends = [(digit, None) for digit in range(0 if is_first else 1, 10)]
-        return goes_on + ends + ([] if is_first else [(None, None)])
+        return [*product(range(10), repeat=2), *ends, *([] if is_first else [(None, None)])]
 
     def random_problem(self, generator: random.Random) -> str:
         return self.operation.join(random_number(generator, 30) for _ in range(2))
@@ -285,8 +284,7 @@ def check(model: Model, cases: Iterator[Neighbourhood]) -> list[Checked]:
         for start in range(0, len(distinct), 4096):
             part = [*distinct.values()][start : start + 4096]
             lines = [case.seen for case in part]
-            sees, _ = model.relate(lines, queries=1)
-            if not sees.all():
+            if not model.relate(lines, queries=1)[0].all():
                 raise CannotCheckError(f"a token is listed as seen and is not: {lines[0]}.")
             logits = model.logits(lines, queries=1)[:, 0]
             right = np.arange(len(part)), [model.vocabulary.index(case.right) for case in part]
@@ -356,6 +354,8 @@ def report(directory: Path, covered: list[Columns]) -> int:
     if not wrong:
         print(f"  {len(problems):,} random {task.problems} written, {len(failures):,} wrong")
         print(f"  {len(met):,} neighbourhoods met in them, {len(unlisted):,} of these not listed")
+    for key in sorted(unlisted, key=str)[:1]:
+        print(f"  not listed, for example: after {' '.join(text for text, *_ in key[1:])}")
     for failure in failures[:1]:
         print(f"  first wrong answer: {failure}")
     print(f"  weights {file}\n  SHA-256 {digest}")

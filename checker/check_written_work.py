@@ -1,19 +1,20 @@
-"""Check that a trained model multiplies, or sorts, without a mistake.
+"""Check that a trained model adds many numbers, multiplies, divides, or sorts, without a mistake.
 
     python checker/check_written_work.py RUN
 
-This adds two calculations to `check_certificate.py` beside it, which holds the argument, the model and the
-check, and is to be read first. Both write down their work, so that each token follows from a few others.
-What differs is only which tokens these are, and what they can be.
+This adds calculations to `check_certificate.py` beside it, which holds the argument, the model and the
+check, and is to be read first. All write down their work, so that each token follows from a few others.
+What differs is only which tokens these are, and what they can be. Divisions are in `check_divisions.py`.
 
-What is written is the product, or the order: `docs/certificate.md` proves it, and `is_right` compares.
+What is written is the sum, the product, the quotient with the remainder, or the order: the pages on
+certificates in `docs/` prove it, and `is_right` compares.
 """
 
 import random
 import re
 import sys
 from collections.abc import Iterator
-from itertools import product
+from itertools import accumulate, product
 from typing import ClassVar
 
 from check_certificate import (
@@ -30,6 +31,69 @@ from check_certificate import (
     neighbourhood,
     random_number,
 )
+from check_divisions import Divisions
+
+
+class RunningSums:
+    """Sums of many numbers, one addition after the other: `12+34+56` is `21+43+65=64;201<end>`.
+
+    The numbers stand under each other: in row 1 the first one, in row 2 j the one that is added to row
+    2 j - 1, in row 2 j + 1 their sum. Each plus sign stands in all columns of the row to which it adds. So a
+    digit sees what it does in a sum of two, and the plus sign of the row above and, if another row
+    follows, of its own row. Before the first digit of a row stands `=` or `;`, which sees that of the row above.
+    """
+
+    claim = "adds any two or more non-negative integers, however many, of every length"
+    problems, most_tokens = "sums", 300
+    vocabulary = (*DIGITS, "+", "=", ";", END, START)
+    windows = ({"place": (0, 1), "row": (-2, 0)},)
+    task: ClassVar = Columns("+").task | {"min_operands": None, "max_operands": None}
+    format: ClassVar = {"kind": ["running-sums"], "start_token": [True]}
+
+    def neighbourhoods(self) -> Iterator[Neighbourhood]:
+        """Those of a sum of two, as row 3 of a line: in the first row or below, the last or not.
+
+        The sum so far can be any number, for example that number plus 0.
+        """
+        for case, is_first, goes_on in product(Columns("+").neighbourhoods(), *[(True, False)] * 2):
+            _, *operands, last = case.seen
+            names = {(1, 1): "sum so far", (1, 2): "number added"}
+            names |= {(2, 1): "sum so far, next column", (2, 2): "number added, next column"}
+            above, added = (
+                {names[token.place, row]: token for token in operands if token.row == row}
+                for row in (1, 2)
+            )
+            added = {"plus": ("+", EVERYWHERE, 1)} | added
+            added |= {"next plus": ("+" if goes_on else None, EVERYWHERE, 3)}
+            right = ";" if case.right == END and goes_on else case.right
+            if is_first:
+                yield neighbourhood(right, above | added | {"last token": last})
+            elif last.text != "=":
+                yield neighbourhood(right, added | above | {"last token": last})
+            else:
+                for mark in "=;":
+                    seen = added | {"mark above": (mark, 0, 1)} | above
+                    yield neighbourhood(right, seen | {"last token": (";", 0, 3)})
+
+    def random_problem(self, generator: random.Random) -> str:
+        numbers = generator.choice([2, 2, 3, 4, 7])
+        return "+".join(random_number(generator, 8) for _ in range(numbers))
+
+    def prompt(self, problem: str) -> list[Token]:
+        line = [FIRST]
+        for k, number in enumerate(problem.split("+")):
+            line += [Token("+", EVERYWHERE, 2 * k - 1)] * (k > 0)
+            row = 2 * k or 1
+            line += [Token(x, place, row) for place, x in enumerate(reversed(number), start=1)]
+        return [*line, Token("=", 0, 3)]
+
+    def next(self, line: list[Token], text: str) -> Token:
+        place, row = (0, line[-1].row + 2) if text == ";" else (line[-1].place + 1, line[-1].row)
+        return Token(text, place, row)
+
+    def is_right(self, problem: str, written: list[str]) -> bool:
+        sums = list(accumulate(map(int, problem.split("+"))))[1:]
+        return "".join(written) == ";".join(str(x)[::-1] for x in sums) + END
 
 
 class Products:
@@ -203,4 +267,5 @@ class Sorting:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:], [Products(), Sorting()]))
+    divisions = [Divisions("//", "%"), Divisions("%")]
+    sys.exit(main(sys.argv[1:], [RunningSums(), Products(), Sorting(), *divisions]))

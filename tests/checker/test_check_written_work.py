@@ -1,4 +1,4 @@
-"""The checker of products and sorting, with lines that Python writes instead of a model."""
+"""The checker of written work, with lines that Python writes instead of a model."""
 
 import importlib
 import random
@@ -23,6 +23,7 @@ def programs():
         yield (
             importlib.import_module("check_certificate"),
             importlib.import_module("check_written_work"),
+            importlib.import_module("check_divisions"),
         )
     finally:
         sys.path.remove(str(FOLDER))
@@ -30,11 +31,13 @@ def programs():
 
 @pytest.fixture(scope="module")
 def calculations(programs):
-    checker, work = programs
+    checker, work, divisions = programs
     return {
         "add": checker.Columns("+"),
         "subtract": checker.Columns("-"),
+        "add-many": work.RunningSums(),
         "multiply": work.Products(),
+        "divide": divisions.Divisions("//", "%"),
         "sort": work.Sorting(),
     }
 
@@ -64,7 +67,10 @@ def write(checker, calculation, right, problem):
     return line, written
 
 
-@pytest.mark.parametrize(("name", "count"), [("multiply", 67_555), ("sort", 3_599)])
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [("add-many", 97_834), ("multiply", 67_555), ("divide", 269_796), ("sort", 3_599)],
+)
 def test_as_many_neighbourhoods_are_listed_as_the_documentation_counts(name, count, listed):
     assert len(listed[name]) == count
 
@@ -72,6 +78,8 @@ def test_as_many_neighbourhoods_are_listed_as_the_documentation_counts(name, cou
 PROBLEMS = {
     "add": ["0+0", "9+1", "12+3456", "999+1"],
     "subtract": ["0-0", "5-123", "1000-1", "45-45"],
+    "add-many": ["0+0", "0+0+0", "9+1+990", "5+5+0+0+0", "1+2+3+4+5+6+7+8+9+10+11+12", "999+1"],
+    "divide": ["0//1", "7//3", "953//26", "953%26", "8%42", "99//10000", "1000000%1", "521//4282"],
     "multiply": ["0*0", "0*123", "123*0", "99*99", "7*12345", "90909*909", "12345*7"],
     "sort": ["a:0", "a:0,b:0", "a:821,b:9,c:35", "a:5,b:99,c:99,d:10,e:999,f:9", "a:10,b:1,c:10"],
 }
@@ -105,14 +113,15 @@ def test_right_lines_are_those_of_the_package_and_hold_only_what_is_listed(
 
 def test_a_wrong_product_or_order_is_not_taken_for_right(programs, calculations, listed):
     checker = programs[0]
-    for name, problem in (("multiply", "12*34"), ("sort", "a:21,b:3,c:3")):
+    problems = {"add-many": "12+34+56", "divide": "953//26", "multiply": "12*34"}
+    for name, problem in (problems | {"sort": "a:21,b:3,c:3"}).items():
         calculation = calculations[name]
         _, written = write(checker, calculation, listed[name], problem)
         assert calculation.is_right(problem, written)
         assert not calculation.is_right(problem, written[:-1])
         assert not calculation.is_right(problem, ["other tokens when read as a whole"])
         assert not calculation.is_right(problem, [])
-        wrong = {"multiply": "8", "sort": "a"}[name]
+        wrong = {"divide": "1", "multiply": "8", "sort": "a"}.get(name, "4")
         last = max(i for i, token in enumerate(written[:-1]) if token != wrong)
         assert not calculation.is_right(problem, [*written[:last], wrong, *written[last + 1 :]])
 
@@ -126,5 +135,6 @@ def test_it_refuses_a_run_of_sums_in_one_line(certified):
     assert "task.operations" in finished.stderr
 
 
-def test_it_is_short_enough_to_be_read():
-    assert len((FOLDER / "check_written_work.py").read_text().splitlines()) <= MOST_LINES
+@pytest.mark.parametrize("file", ["check_written_work.py", "check_divisions.py"])
+def test_it_is_short_enough_to_be_read(file):
+    assert len((FOLDER / file).read_text().splitlines()) <= MOST_LINES
