@@ -57,8 +57,8 @@ class RunningSums:
         """
         for case, is_first, goes_on in product(Columns("+").neighbourhoods(), *[(True, False)] * 2):
             _, *operands, last = case.seen
-            names = {(1, 1): "sum so far", (1, 2): "number added"}
-            names |= {(2, 1): "sum so far, next column", (2, 2): "number added, next column"}
+            names = {(1, 1): "sum in this column", (1, 2): "number in this column"}
+            names |= {(2, 1): "sum in the next", (2, 2): "number in the next"}
             above, added = (
                 {names[token.place, row]: token for token in operands if token.row == row}
                 for row in (1, 2)

@@ -233,6 +233,7 @@ def test_a_line_that_meets_something_unlisted_is_not_certified(certified, capsys
     output = capsys.readouterr().out
     assert ", 0 wrong\n" in output.splitlines(keepends=True)[1]
     assert " 0 of these not listed" not in output
+    assert " not listed, for example: after " in output
 
 
 def test_a_certificate_of_other_weights_is_called_so(certified, tmp_path):

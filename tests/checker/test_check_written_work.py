@@ -1,10 +1,12 @@
 """The checker of written work, with lines that Python writes instead of a model."""
 
 import importlib
+import itertools
 import random
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -133,6 +135,30 @@ def test_it_refuses_a_run_of_sums_in_one_line(certified):
     assert (finished.returncode, finished.stdout) == (2, "")
     assert finished.stderr.count("\n") == 1
     assert "task.operations" in finished.stderr
+
+
+def row_of_integers(v, b, num_digits):
+    """The tokens of the row above, which holds v after b was subtracted, and of the row that holds v - b."""
+    above, row = [], []
+    for i in range(num_digits + 1):
+        rest, part = v % 10 ** (i + 1), b % 10 ** (i + 1)
+        above.append(str(v // 10**i % 10) + "'" * (rest + part >= 10 ** (i + 1)))
+        row.append(str((v - b) // 10**i % 10) + "'" * (rest < part))
+    return above, row
+
+
+@pytest.mark.parametrize("count", [6, 9])
+def test_the_highest_column_of_a_row_holds_what_integers_give_and_nothing_else(count, programs):
+    """Three digits of a divisor suffice: the lower ones cause every borrow and keep every bound that can be kept."""
+    divisions = programs[2]
+    row = divisions.Row(f"-{count}", partial(divisions.within, count), [(0, 0, 0)])
+    met = set()
+    for highest, lower in itertools.product(range(1, 10), (0, 1, 49, 50, 99)):
+        b = 100 * highest + lower
+        for v in range((10 - count) * b):
+            above, written = row_of_integers(v, b, 3)
+            met.add((above[2], written[2], above[3], None, written[3]))
+    assert met == {context for context in row.contexts() if context[3] is None}
 
 
 @pytest.mark.parametrize("file", ["check_written_work.py", "check_divisions.py"])
