@@ -16,6 +16,7 @@ from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTok
 from abacist.formats.columns import ColumnsFormat
 from abacist.formats.config import (
     FORMATS,
+    CalculatorFormatConfig,
     CarryTraceFormatConfig,
     FormatConfig,
     InsertionSortFormatConfig,
@@ -96,6 +97,11 @@ FURTHER_PAIRS = [
         ("mixed worked of 4", MIXED, WorkedFormatConfig(start_token=False)),
         ("divide 9 by 2 worked", ArithmeticConfig(operations=("//", "%"), operand_digits=(9, 2)),
          WorkedFormatConfig()),
+        ("mixed calculator of 4", MIXED, CalculatorFormatConfig()),
+        ("sums and products calculator", replace(MIXED, operations=("*", "+")),
+         CalculatorFormatConfig()),
+        ("divide 9 by 2 calculator", ArithmeticConfig(operations=("//", "%"), operand_digits=(9, 2)),
+         CalculatorFormatConfig()),
         ("mixed parallel", replace(MIXED, operations=("+", "*", "%")), ParallelFormatConfig()),
         ("mixed mirrored", replace(MIXED, operations=("+", "*", "%")),
          ParallelFormatConfig(mirrored=True)),

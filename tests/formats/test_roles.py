@@ -43,6 +43,7 @@ PROVABLE = [
         ("long-multiplication", "long-multiplication"),
         ("non-restoring-division", "non-restoring-division"),
         ("insertion-sort", "insertion-sort"),
+        ("calculator", "calculator"),
         ("worked", None),
         ("long-division", None),
         ("partial-products", None),

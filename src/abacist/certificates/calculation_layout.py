@@ -19,7 +19,8 @@ import torch
 from torch import Tensor
 
 from abacist.certificates.receptive_fields import STRANGER, SYMBOL, NotProvable
-from abacist.formats.annotated import ANCHOR, EVERYWHERE, AnnotatedTokens, Field
+from abacist.formats import plain
+from abacist.formats.annotated import ANCHOR, EVERYWHERE, AnnotatedTokens
 from abacist.formats.column_trace_digits import STATE_DIGIT, ColumnTraceDigitsFormat
 from abacist.formats.columns import DIGIT, OPERAND, STATE, ColumnsFormat
 from abacist.formats.config import PlainFormatConfig
@@ -196,12 +197,14 @@ class PlainLayout:
     def calculation_in(self, line: AnnotatedTokens) -> Calculation:
         """Return the calculation that one line, (1, T), writes."""
         numbers, columns = [], []
-        for token_field, place, target in zip(
-            line.field[0].tolist(), line.place[0].tolist(), line.target[0].tolist(), strict=True
+        for role, target in zip(
+            self.format.roles(line.ids[0]), line.target[0].tolist(), strict=True
         ):
-            operand = token_field - Field.OPERAND
-            numbers.append(RESULT if target else operand if operand >= 0 else SYMBOL)
-            columns.append(place)
+            number = RESULT if target else role.row - 1 if role.part == plain.OPERAND else SYMBOL
+            numbers.append(number)
+            # Of all symbols, the result begins after `=` only.
+            begins = number != SYMBOL or role.part == "="
+            columns.append(role.column if begins else EVERYWHERE)
         assert self.format.end_id is not None
         # Nothing follows the end token.
         numbers[-1] = STRANGER

@@ -26,6 +26,7 @@ from abacist.certificates.calculation_layout import find_layout
 from abacist.certificates.column_addition import ColumnAdditionEnumeration
 from abacist.certificates.enclosures import FLOAT32, Precision
 from abacist.certificates.insertion_sort import InsertionSortEnumeration
+from abacist.certificates.joint_enumeration import JointEnumeration
 from abacist.certificates.long_multiplication import LongMultiplicationEnumeration
 from abacist.certificates.non_restoring_division import NonRestoringDivisionEnumeration
 from abacist.certificates.receptive_fields import (
@@ -39,6 +40,7 @@ from abacist.certificates.receptive_fields import (
 )
 from abacist.certificates.record import Certificate
 from abacist.certificates.rounding import BoundedModel
+from abacist.formats.calculator import CalculatorFormat
 from abacist.formats.format import Format
 from abacist.models.block import Block
 from abacist.models.encodings import INVISIBLE
@@ -159,6 +161,17 @@ _ENUMERATIONS: dict[str, Callable[[Transformer, Any, Any], Enumeration]] = {
 
 def _enumeration(exact: Transformer, task: Task, format: Format, most_cases: float) -> Enumeration:
     """Return the enumeration of all contexts. Raises `NotProvable` if there is none for the task."""
+    if isinstance(format, CalculatorFormat):
+        members = [
+            (
+                member.task.operations,
+                _enumeration(exact, member.task.build(), member.format, most_cases),
+            )
+            for member in format.members
+        ]
+        divides = any("//" in operations or "%" in operations for operations, _ in members)
+        exception = ", except divisions by 0" if divides else ""
+        return JointEnumeration(f"{task.claim} of every length{exception}.", members)
     if format.enumeration in _ENUMERATIONS:
         return _ENUMERATIONS[format.enumeration](exact, task, format)
     return ColumnAdditionEnumeration(exact, find_layout(task, format, exact.config), most_cases)
@@ -367,12 +380,14 @@ def _counterexample(
     trained_model: TrainedModel, lowest: list[tuple[float, Context, int]]
 ) -> Solution | None:
     """Return a whole problem that the model gets wrong, made from one of the worst neighbourhoods."""
-    rows = [context.operands(case) for margin, context, case in lowest if not margin > 0]
     # Operations that share their work can still differ: a mistake may follow one operator only.
-    operations = [operation for _ in rows for operation in trained_model.task.operations]
-    problems = Problems.from_texts(
-        [row for row in rows for _ in trained_model.task.operations], operations
-    )
+    asked = [
+        (context.operands(case), operation)
+        for margin, context, case in lowest
+        if not margin > 0
+        for operation in context.operations or trained_model.task.operations
+    ]
+    problems = Problems.from_texts([row for row, _ in asked], [operation for _, operation in asked])
     return next(
         (solution for solution in solve(trained_model, problems) if not solution.correct),
         None,

@@ -78,6 +78,8 @@ class Context:
     """int64 (n,): the right next token."""
     operands: Callable[[int], list[str]]
     """Returns the operands of a whole problem whose line contains the case of that number."""
+    operations: tuple[str, ...] = ()
+    """Operations of which this problem can be one; empty for all operations of the task."""
 
 
 class Enumeration(Protocol):

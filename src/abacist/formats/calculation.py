@@ -10,6 +10,7 @@ from torch import Tensor
 from abacist.formats.annotated import EVERYWHERE, AnnotatedTokens, Field
 from abacist.formats.pieces import Piece, constant, once_per_pattern, operators
 from abacist.formats.piecewise import PiecewiseFormat
+from abacist.formats.shared_notation import SharedNotation
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
 from abacist.tasks.problems import OPERATIONS, Problems
 from abacist.vocabulary import DIGITS, Vocabulary
@@ -78,6 +79,7 @@ class CalculationFormat(PiecewiseFormat):
         start_token: bool,
         symbols: Iterable[str],
         work: Iterable[str] = (),
+        shared: SharedNotation | None = None,
     ) -> None:
         """Build the vocabulary: digits, symbols, `<end>`, `<start>` if there is one, and work.
 
@@ -86,16 +88,20 @@ class CalculationFormat(PiecewiseFormat):
             start_token: whether lines begin with `<start>`.
             symbols: tokens among which are every operation of the task and `=`.
             work: further tokens that occur after `=` only.
+            shared: replaces this vocabulary and the start token, where the model has other formats too.
         """
         assert isinstance(task, ArithmeticConfig)
+        self.shared = shared
         start = ("<start>",) if start_token else ()
         self.vocabulary = Vocabulary((*DIGITS, *symbols, "<end>", *start, *work))
+        self.start_id = self.vocabulary.id("<start>") if start_token else None
+        if shared is not None:
+            self.vocabulary, self.start_id = shared.vocabulary, shared.start_id
         self.token_of: dict[str, int] = {
             operation: self.vocabulary.id(operation) for operation in task.operations
         }
         self.operator_ids = list(self.token_of.values())
         self.equals_id, self.end_id = self.vocabulary.id("="), self.vocabulary.id("<end>")
-        self.start_id = self.vocabulary.id("<start>") if start_token else None
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
         """Return coordinates, field and target of every token, from the ids alone.

@@ -255,6 +255,19 @@ class WorkedFormatConfig(_WorkedOutFormatConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CalculatorFormatConfig(FormatConfig):
+    """Any of five operations, each in the notation that a certificate exists for, in one vocabulary."""
+
+    kind: ClassVar = "calculator"
+    coordinates: ClassVar = ("index", "step", "row", "place")
+
+    def construct(self, task: TaskConfig) -> "Format":
+        from abacist.formats.calculator import CalculatorFormat
+
+        return CalculatorFormat(self, task)
+
+
+@dataclass(frozen=True, kw_only=True)
 class LabelsFormatConfig(FormatConfig):
     """Labelled numbers, then their labels in sorted order: `a:821,b:9=ba<end>`."""
 
@@ -408,6 +421,7 @@ FORMATS: Registry[FormatConfig] = Registry(
         "partial-products": PartialProductsFormatConfig(),
         "long-multiplication": LongMultiplicationFormatConfig(),
         "worked": WorkedFormatConfig(),
+        "calculator": CalculatorFormatConfig(),
         "labels": LabelsFormatConfig(),
         "insertion-sort": InsertionSortFormatConfig(),
         "parallel": ParallelFormatConfig(),

@@ -29,6 +29,11 @@ neighbourhoods for a proof short:
 * Digit i of the multiplicand has place 2i and stands in every row.
 * Digit j of the multiplier has row 2j - 1 and stands in every place. It is seen by row j, and by the
   last digit of row j - 1, after which the model must know whether there is another row.
+
+With a spacing of 3 instead of 2, cells are 3 places and 3 rows apart and digits still stand one place
+and one row beside their cell: at place 3i - 1 and row 3j + 1, and the multiplier's digits at row 3j - 2.
+Windows (0, 2) and (-2, 0) then show exactly the same tokens. The calculator needs that, since divisions
+need windows of this size.
 """
 
 import torch
@@ -47,7 +52,8 @@ from abacist.formats.multiplication_cells import (
     write_cells,
 )
 from abacist.formats.pieces import Piece
-from abacist.formats.roles import Role, decode
+from abacist.formats.roles import START, Role, decode
+from abacist.formats.shared_notation import SharedNotation
 from abacist.tasks.config import TaskConfig
 from abacist.tasks.problems import Answer, Problems
 
@@ -64,9 +70,16 @@ class LongMultiplicationFormat(CalculationFormat):
     layout: Layout = "shape"
     enumeration = "long-multiplication"
 
-    def __init__(self, config: LongMultiplicationFormatConfig, task: TaskConfig) -> None:
+    def __init__(
+        self,
+        config: LongMultiplicationFormatConfig,
+        task: TaskConfig,
+        shared: SharedNotation | None = None,
+    ) -> None:
         self.config = config
-        super().__init__(task, config.start_token, ("*", "="), (*CARRIES, *PRODUCT_TOKENS))
+        work = (*CARRIES, *PRODUCT_TOKENS)
+        super().__init__(task, config.start_token, ("*", "="), work, shared)
+        self._spacing = 2 if shared is None else shared.spacing
         self.first_carry = self.vocabulary.id(CARRIES[0])
         self.first_product = self.vocabulary.id(PRODUCT_TOKENS[0])
         self.product_ids = product_tokens(self.first_product)
@@ -81,22 +94,26 @@ class LongMultiplicationFormat(CalculationFormat):
         the last carry of a row and its digit. Symbols have neither.
         """
 
+        spacing = self._spacing
+
         def role(token: int, field: int, place: int, row: int) -> Role:
+            if field == Field.START:
+                return Role(START)
             if field == Field.OPERAND:
-                return Role(MULTIPLICAND, column=place // 2)
+                return Role(MULTIPLICAND, column=place // spacing)
             if field == Field.OPERAND + 1:
-                return Role(MULTIPLIER, row=(row + 1) // 2)
+                return Role(MULTIPLIER, row=row // spacing + 1)
             if not is_digit(token) and token < self.first_carry:
                 return Role(self.vocabulary.tokens[token])
             part = CARRY if token < self.first_product else PRODUCT
             part = DIGIT if is_digit(token) else part
-            return Role(part, column=(place + 1) // 2, row=row // 2)
+            return Role(part, column=(place + 1) // spacing, row=row // spacing)
 
         return decode(self.annotate(ids_T.unsqueeze(0)), role)
 
     def continuation(self, prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
         """Return the coordinates of new tokens, which follow from the prompt alone."""
-        # The digit of a cell stands half a row below the carry and the product that follow it.
+        # The digit of a cell stands one row below the carry and the product that follow it.
         return PlannedContinuation(self.annotate, prompt, max_new_tokens, {"row": 1})
 
     def target_lengths(self, problems: Problems) -> Tensor:
@@ -113,8 +130,9 @@ class LongMultiplicationFormat(CalculationFormat):
         operator_index, equals_index = parts.operator_index, parts.equals_index
         # The prompt.
         is_second = index > operator_index
-        place = torch.where(is_second, EVERYWHERE, 2 * (index - parts.begin + 1))
-        row = torch.where(is_second, 2 * (index - operator_index) - 1, EVERYWHERE)
+        spacing = self._spacing
+        place = torch.where(is_second, EVERYWHERE, spacing * (index - parts.begin + 1))
+        row = torch.where(is_second, spacing * (index - operator_index - 1) + 1, EVERYWHERE)
         field = torch.where(is_second, Field.OPERAND + 1, int(Field.OPERAND)).to(torch.uint8)
         for tensor, value in ((place, NO_PLACE), (row, NO_PLACE), (field, Field.OPERATOR)):
             tensor.masked_fill_(parts.is_operator, int(value))
@@ -123,12 +141,15 @@ class LongMultiplicationFormat(CalculationFormat):
         # The cells. The end token stands where the first carry of another row would.
         cells = CellIndex.of((index - equals_index - 1).clamp(min=0), *parts.lengths)
         shift = cells.is_digit.int()
-        place = torch.where(after_equals, 2 * cells.column - shift, place)
-        row = torch.where(after_equals, 2 * cells.row + shift, row)
+        place = torch.where(after_equals, spacing * cells.column - shift, place)
+        row = torch.where(after_equals, spacing * cells.row + shift, row)
         work_field = torch.where(cells.is_answer, int(Field.ANSWER), int(Field.SCRATCH))
         field = torch.where(after_equals, work_field.to(torch.uint8), field)
-        parts.mark_ends(field, place, row)
-        return AnnotatedTokens(ids_BT.int(), place.int(), field, parts.target, row=row.int())
+        step = None if self.shared is None else torch.ones_like(ids_BT)
+        parts.mark_ends(field, place, row, *([] if step is None else [step]))
+        return AnnotatedTokens(
+            ids_BT.int(), place.int(), field, parts.target, row=row.int(), step=step
+        )
 
     def _read_work(self, operation: str, lengths: list[int], tokens: list[int]) -> str | None:
         return read_cells(tokens, lengths, self.first_carry, self.first_product)

@@ -54,7 +54,8 @@ from abacist.formats.config import Layout, NonRestoringDivisionFormatConfig
 from abacist.formats.continuation import Continuation, Integers, RowsByDivisor, TokenCoordinates
 from abacist.formats.division_steps import DivisionSteps, count_steps, write_by_divisor_length
 from abacist.formats.pieces import Piece, select
-from abacist.formats.roles import Role
+from abacist.formats.roles import START, Role
+from abacist.formats.shared_notation import SharedNotation
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
 from abacist.tasks.problems import Answer, Problems
 from abacist.vocabulary import DIGITS
@@ -62,6 +63,10 @@ from abacist.vocabulary import DIGITS
 DIVIDEND, DIVISOR, OPERATOR = "dividend", "divisor", "operator"
 ACTION, COLON, DIGIT = "action", "colon", "digit"
 """Parts of a calculation, as `roles` names them."""
+
+MARKED = tuple(f"{digit}'" for digit in DIGITS)
+ACTIONS = tuple(f"{sign}{digit}" for sign in "-+" for digit in DIGITS)
+"""Tokens of the work. In a vocabulary, marked digits follow the digits, and actions follow these."""
 
 _EXTRA = 3
 """A row is wider than the divisor by its action, the colon, and one digit."""
@@ -92,13 +97,16 @@ class NonRestoringDivisionFormat(CalculationFormat):
     enumeration = "non-restoring-division"
     usual_order = True
 
-    def __init__(self, config: NonRestoringDivisionFormatConfig, task: TaskConfig) -> None:
+    def __init__(
+        self,
+        config: NonRestoringDivisionFormatConfig,
+        task: TaskConfig,
+        shared: SharedNotation | None = None,
+    ) -> None:
         assert isinstance(task, ArithmeticConfig)
         self.config = config
-        marked = (f"{digit}'" for digit in DIGITS)
-        actions = (f"{sign}{digit}" for sign in "-+" for digit in DIGITS)
-        symbols = (*marked, *actions, *task.operations, "=", ":")
-        super().__init__(task, config.start_token, symbols)
+        symbols = (*MARKED, *ACTIONS, *task.operations, "=", ":")
+        super().__init__(task, config.start_token, symbols, shared=shared)
         self.first_marked, self.first_done = self.vocabulary.id("0'"), self.vocabulary.id("-0")
         self.colon_id = self.vocabulary.id(":")
 
@@ -125,7 +133,7 @@ class NonRestoringDivisionFormat(CalculationFormat):
         parts = self._parts(ids)
         rows = self._find_rows(ids, parts)
         operator_index, equals_index = int(parts.operator_index), int(parts.equals_index)
-        roles = [Role("<start>")] * parts.begin
+        roles = [Role(START)] * parts.begin
         for column in range(operator_index - parts.begin, 0, -1):
             step = int(rows.num_steps) - column + 1
             roles.append(Role(DIVIDEND, step=step) if step > 0 else Role(DIVIDEND, 1 - step))

@@ -20,14 +20,20 @@ class PiecewiseFormat(ABC):
         self, problems: Problems, answer: Answer, generator: torch.Generator | None = None
     ) -> AnnotatedTokens:
         """Return whole lines, padded on the right with end tokens."""
-        pieces = [*self._prompt_pieces(problems), self._target_piece(problems, answer)]
-        return self.annotate(join(pieces, self.end_id, end=True))
+        return self.annotate(self.line_ids(problems, answer))
 
     def prompt(
         self, problems: Problems, generator: torch.Generator | None = None
     ) -> AnnotatedTokens:
         """Return the lines up to and including `=`, padded on the right."""
-        return without_targets(self.annotate(join(self._prompt_pieces(problems), self.end_id)))
+        return without_targets(self.annotate(self.line_ids(problems)))
+
+    def line_ids(self, problems: Problems, answer: Answer | None = None) -> Tensor:
+        """Return the tokens of whole lines, uint8 (B, T), or without an answer those of prompts."""
+        pieces = self._prompt_pieces(problems)
+        if answer is None:
+            return join(pieces, self.end_id)
+        return join([*pieces, self._target_piece(problems, answer)], self.end_id, end=True)
 
     @abstractmethod
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:

@@ -34,7 +34,8 @@ from abacist.formats.pieces import (
     places_from_the_right,
     without_targets,
 )
-from abacist.formats.roles import Role, decode
+from abacist.formats.roles import START, Role, decode
+from abacist.formats.shared_notation import SharedNotation
 from abacist.tasks import digits
 from abacist.tasks.config import ArithmeticConfig, ModularAdditionConfig, TaskConfig
 from abacist.tasks.problems import Answer, Numbers, Problems
@@ -55,8 +56,13 @@ class PlainFormat:
 
     enumeration = "column-addition"
 
-    def __init__(self, config: PlainFormatConfig, task: TaskConfig) -> None:
+    def __init__(
+        self, config: PlainFormatConfig, task: TaskConfig, shared: SharedNotation | None = None
+    ) -> None:
+        """Build the vocabulary, unless one is shared with other formats of the same model."""
         assert isinstance(task, ArithmeticConfig | ModularAdditionConfig)
+        self.shared = shared
+        self._spacing = 1 if shared is None else shared.spacing
         self.config = config
         operations: tuple[str, ...] = ("+ mod",)
         self._longest, self._most_operands = 0, 2
@@ -82,12 +88,16 @@ class PlainFormat:
                 'Try --format.unused_tokens "".'
             )
         self.vocabulary = Vocabulary((*used, *config.unused_tokens))
+        if shared is not None:
+            self.vocabulary = shared.vocabulary
         self.operator_ids = [self.vocabulary.id(symbol) for symbol in symbols]
         self.equals_id = self.vocabulary.id("=")
         last = {"token": "<end>", "space": " "}.get(config.end)
         self.end_id = None if last is None else self.vocabulary.id(last)
         self.padding_id = self.vocabulary.id("<pad>") if config.padding_token else None
-        self.start_id = self.vocabulary.id("<start>") if config.start_token else None
+        self.start_id = None
+        if config.start_token:
+            self.start_id = self.vocabulary.id("<start>") if shared is None else shared.start_id
         self.space_id = self.vocabulary.id(" ") if spaced else None
         self.sign_id = self.vocabulary.id("-") if self.signed else None
         self._token_of = dict(zip(operations, self.operator_ids, strict=True))
@@ -110,22 +120,32 @@ class PlainFormat:
 
         Raises `ProblemError` if an operand is longer than a fixed padding allows.
         """
+        return self.annotate(self.line_ids(problems, answer, generator))
+
+    def line_ids(
+        self,
+        problems: Problems,
+        answer: Answer | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Return the tokens of whole lines, uint8 (B, T), or without an answer those of prompts."""
+        pieces = self._prompt_pieces(problems, generator)
+        if answer is None:
+            return join(pieces, self._padding)
         assert isinstance(answer, Numbers)
-        prompt = self._prompt_pieces(problems, generator)
-        pieces = [*prompt, *self._answer_pieces(problems, answer)]
+        pieces += self._answer_pieces(problems, answer)
         lines = join(pieces, self._padding, end=self.end_id is not None)
         if self.padding_id is not None and self.end_id is not None:
             is_padding = lines == self.padding_id
             first = is_padding & (is_padding.cumsum(dim=1) == 1)
             lines = lines.masked_fill(first, self.end_id)
-        return self.annotate(lines)
+        return lines
 
     def prompt(
         self, problems: Problems, generator: torch.Generator | None = None
     ) -> AnnotatedTokens:
         """Return the lines up to and including `=`, padded on the right."""
-        lines = join(self._prompt_pieces(problems, generator), self._padding)
-        return without_targets(self.annotate(lines))
+        return without_targets(self.annotate(self.line_ids(problems, None, generator)))
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
         """Return place, row, field and target of every token, from the ids alone.
@@ -171,7 +191,9 @@ class PlainFormat:
         """
 
         def role(token: int, field: int, place: int, row: int) -> Role:
-            column = max(0, place)
+            column = max(0, place) // self._spacing
+            if field == Field.START:
+                return Role(START)
             if field >= Field.OPERAND:
                 return Role(OPERAND, column, field - Field.OPERAND + 1)
             if field == Field.ANSWER and token != self.end_id:
@@ -371,10 +393,16 @@ class PlainFormat:
                 padding |= is_padding.cumsum(dim=1, dtype=torch.int32) > 0
             field.masked_fill_(padding, int(Field.PADDING))
             target = after_equals & ~padding
-        return AnnotatedTokens(ids, place, field, target, row=row)
+        if self.shared is None:
+            return AnnotatedTokens(ids, place, field, target, row=row)
+        place = torch.where(place > 0, self._spacing * place, place)
+        step = torch.ones_like(row)
+        if is_start is not None:
+            step.masked_fill_(is_start, EVERYWHERE)
+        return AnnotatedTokens(ids, place, field, target, row=row, step=step)
 
     def _answer_widths(self, lines: AnnotatedTokens) -> Tensor:
-        return self._answer_widths_of(lines.field, lines.place)
+        return self._answer_widths_of(lines.field, lines.place // self._spacing)
 
     def _answer_widths_of(self, field: Tensor, place: Tensor) -> Tensor:
         """Return the number of digits of each padded answer, from the operands in the line, int64 (B,)."""

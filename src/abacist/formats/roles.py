@@ -15,6 +15,9 @@ from typing import NamedTuple
 
 from abacist.formats.annotated import AnnotatedTokens
 
+START = "<start>"
+"""The part of the token that begins a line, whatever that token is called."""
+
 
 class Role(NamedTuple):
     """The part of a calculation that a token belongs to, and where in that part it stands."""

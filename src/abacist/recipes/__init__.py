@@ -17,6 +17,7 @@ from abacist.errors import ConfigurationError, nearest
 from abacist.extensions import Registry, check_name
 from abacist.recipes import (
     addition,
+    calculator,
     division,
     five_operations,
     multiplication,
@@ -39,6 +40,7 @@ RECIPES: Registry[Callable[[], Recipe]] = Registry(
         "multiply": multiplication.multiply,
         "divide": division.divide,
         "modulo": division.modulo,
+        "calculator": calculator.calculator,
         "sort": sorting.sort,
         "three-digit": three_digit.three_digit,
         "spaced": spaced.spaced,

@@ -37,6 +37,10 @@ class Numbers:
     def __len__(self) -> int:
         return self.digits_BW.shape[0]
 
+    def __getitem__(self, rows: Tensor) -> "Numbers":
+        negative_B = None if self.negative_B is None else self.negative_B[rows]
+        return Numbers(self.digits_BW[rows], self.lengths_B[rows], negative_B)
+
     def texts(self) -> list[str]:
         """Return each number in the usual notation, most significant digit first."""
         # One text for all numbers: converting each alone takes several times as long.

@@ -1,0 +1,39 @@
+"""A recipe for five operations of numbers of every length, in one small model."""
+
+from abacist.data.config import SplitConfig
+from abacist.formats.config import FORMATS
+from abacist.models.config import POSITIONS, ModelConfig
+from abacist.recipes.recipe import Recipe
+from abacist.scoring.config import ScoringConfig
+from abacist.tasks.config import ArithmeticConfig
+from abacist.training.config import TrainingConfig
+
+
+def calculator() -> Recipe:
+    """Adds, subtracts, multiplies, divides and takes remainders of numbers of every length.
+
+    Cost: 79,344 parameters.
+    Promise: none yet.
+
+    Each operation is written in the notation that is certified alone (formats/calculator.py), so each
+    token is a function of the few tokens that the single layer sees.
+    """
+    return Recipe(
+        name="calculator",
+        task=ArithmeticConfig(
+            operations=("+", "-", "*", "//", "%"),
+            weights=(0.1, 0.1, 0.45, 0.175, 0.175),
+            max_digits=6,
+            sampling="nines",
+        ),
+        format=FORMATS["calculator"],
+        split=SplitConfig(),
+        model=ModelConfig(
+            width=64,
+            num_heads=4,
+            mlp_width=384,
+            positions=POSITIONS["row-place-step-relative"],
+        ),
+        training=TrainingConfig(num_steps=6_000, batch_size=128, learning_rate=5e-3),
+        scoring=ScoringConfig(longest=12),
+    )

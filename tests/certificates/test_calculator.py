@@ -1,0 +1,152 @@
+"""The enumeration of the calculator's neighbourhoods, against problems that are really written.
+
+What a query sees is described here by ids and coordinates alone, which is all that the model gets.
+"""
+
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor
+
+from abacist.certificates import certificate
+from abacist.certificates.joint_enumeration import JointEnumeration
+from abacist.certificates.receptive_fields import Context
+from abacist.configuration import override
+from abacist.formats.calculator import CalculatorFormat
+from abacist.models.coordinates import Coordinates
+from abacist.models.teacher_forcing import coordinates_of
+from abacist.recipes import find
+from abacist.runs.run import build_model, build_problems
+from abacist.scoring.trained_model import TrainedModel
+from abacist.tasks.problems import Problems, Shapes
+
+RECIPE = override(find("calculator"), {"model.width": 8, "model.mlp_width": 8})
+TASK, FORMAT = build_problems(RECIPE)
+MODEL = build_model(RECIPE)
+
+COUNTS = {("+",): 24_518, ("-",): 24_518, ("*",): 67_555, ("//", "%"): 269_796}
+"""Neighbourhoods of each notation, as they are counted by hand for the formats that have only one."""
+SLOTS, FAR = 7, 9
+"""Largest number of tokens that a query sees; a difference of coordinates that no window reaches."""
+
+Seen = set[tuple[int, ...]]
+"""Contexts with what follows: for each token its id and where it stands, in one number."""
+
+
+def coded(ids_NM: Tensor, coordinates: list[Tensor], following_N: Tensor) -> Tensor:
+    """Return what N queries, the last of their M tokens, see, and what follows, (N, SLOTS + 1)."""
+    code = ids_NM.long() + 1
+    for values in coordinates:
+        difference = torch.where(values >= 0, values - values[:, -1:], -FAR)
+        code = 2 * FAR * code + difference.clamp(-FAR, FAR - 1) + FAR
+    padded = torch.nn.functional.pad(code, (0, SLOTS - code.shape[1]))
+    return torch.cat([padded, following_N.long().unsqueeze(1)], dim=1)
+
+
+def each_once(rows: list[Tensor]) -> Seen:
+    return set(map(tuple, torch.cat(rows).unique(dim=0).tolist()))
+
+
+def axes(coordinates: Coordinates) -> list[Tensor]:
+    assert coordinates.row is not None
+    assert coordinates.step is not None
+    return [coordinates.place.long(), coordinates.row.long(), coordinates.step.long()]
+
+
+def seen_in(problems: Problems) -> Seen:
+    """Return what every query of these problems sees, each once."""
+    lines = FORMAT.write(problems, TASK.answer(problems))
+    visible = MODEL.visibility(coordinates_of(lines))[0]
+    line, query = lines.target[:, 1:].nonzero().unbind(dim=1)
+    rows = []
+    counts = visible[line, query].sum(dim=1)
+    for count in counts.unique().tolist():
+        own = counts == count
+        tokens = visible[line[own], query[own]].nonzero()[:, 1].view(-1, count)
+        at = line[own].unsqueeze(1)
+        whole = Coordinates(lines.index, lines.place, lines.row, lines.step)
+        values = [axis[at, tokens] for axis in axes(whole)]
+        rows.append(coded(lines.ids[at, tokens], values, lines.ids[line[own], query[own] + 1]))
+    return each_once(rows)
+
+
+def rows_of(context: Context) -> Tensor:
+    count = len(context.target)
+    values = [axis.expand(count, -1) for axis in axes(context.pattern.coordinates)]
+    return coded(context.ids, values, context.target)
+
+
+@pytest.fixture(scope="module")
+def enumeration() -> JointEnumeration:
+    enumerated = certificate._enumeration(MODEL, TASK, FORMAT, 1e10)
+    assert isinstance(enumerated, JointEnumeration)
+    return enumerated
+
+
+@pytest.fixture(scope="module")
+def listed(enumeration: JointEnumeration) -> Seen:
+    return each_once([rows_of(context) for part, _ in enumeration.parts() for context in part])
+
+
+def drawn(operation: str, lengths: tuple[int, int], count: int, seed: int) -> Problems:
+    shapes = Shapes.of(torch.tensor([lengths]).expand(count, 2), operation)
+    return TASK.draw(shapes, torch.Generator().manual_seed(seed))
+
+
+def test_the_neighbourhoods_are_those_of_the_four_notations_and_no_others(enumeration, listed):
+    counts = dict.fromkeys(COUNTS, 0)
+    for part, _ in enumeration.parts():
+        ids, _, _ = certificate._distinct(part)
+        counts[part[0].operations] += len(ids)
+    assert counts == COUNTS
+    assert len(listed) == sum(COUNTS.values()) == 386_387
+
+
+def test_no_pattern_belongs_to_two_notations(enumeration):
+    keys = [pattern.key for pattern in enumeration.patterns]
+    assert len(set(keys)) == len(keys) == 48
+
+
+def test_all_problems_of_short_numbers_show_nothing_that_is_not_listed(listed):
+    for operation in TASK.operations:
+        rows = [[str(a), str(b)] for a, b in product(range(0, 100, 3), range(1, 100, 2))]
+        found = seen_in(Problems.from_texts(rows, [operation] * len(rows)))
+        assert len(found) > 100
+        assert found <= listed
+
+
+@pytest.mark.parametrize("operation", TASK.operations)
+def test_random_problems_show_nothing_that_is_not_listed(listed, operation):
+    """Half of them are rich in nines, as the recipe draws them; either number may be the longer one."""
+    for k in range(16):
+        assert seen_in(drawn(operation, (1 + 5 * k % 12, 1 + 7 * k % 9), 20, k)) <= listed
+
+
+def test_training_batches_show_nothing_that_is_not_listed(listed):
+    generator = torch.Generator().manual_seed(0)
+    problems = TASK.draw(TASK.draw_shapes(400, generator), generator)
+    found = seen_in(problems)
+    assert len(found) > 5_000
+    assert found <= listed
+
+
+def test_a_task_of_two_operations_has_only_their_neighbourhoods():
+    recipe = override(RECIPE, {"task.operations": "+,*", "task.weights": ""})
+    task, format = build_problems(recipe)
+    assert isinstance(format, CalculatorFormat)
+    enumerated = certificate._enumeration(MODEL, task, format, 1e10)
+    distinct = [certificate._distinct(part)[0] for part, _ in enumerated.parts()]
+    assert sum(map(len, distinct)) == 24_518 + 67_555
+
+
+def test_a_counterexample_is_a_problem_of_an_operation_that_the_wrong_neighbourhood_belongs_to(
+    enumeration,
+):
+    """An untrained model is wrong everywhere; no problem made from a sum is asked as a division by 0."""
+    trained_model = TrainedModel(MODEL, TASK, FORMAT)
+    for part, _ in enumeration.parts():
+        lowest = [(-1.0, part[0], 0)]
+        solution = certificate._counterexample(trained_model, lowest)
+        assert solution is not None
+        assert any(operation in solution.problem for operation in part[0].operations)
