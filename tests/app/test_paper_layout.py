@@ -4,7 +4,7 @@ import pytest
 
 from abacist.app.paper_layout import legend, paper_layout, shortened_sign
 from abacist.formats.config import FORMATS
-from abacist.tasks.config import TASKS
+from abacist.tasks.config import TASKS, ArithmeticConfig
 
 SHEETS = {
     ("multiply", "long-multiplication", "23*45"): [
@@ -61,6 +61,24 @@ def test_lines_are_laid_out_as_on_paper(task_format_problem):
         row.replace(" ", "") for row in SHEETS[task_format_problem]
     ]
     assert all(position.place is None or position.place >= 1 for position in positions)
+
+
+def test_the_calculator_lays_each_operation_out_as_the_format_of_that_operation_does():
+    config = ArithmeticConfig(operations=("+", "-", "*", "//", "%"))
+    task, format = config.build(), FORMATS["calculator"].build(config)
+    alone = {
+        "97+8": FORMATS["reversed"].build(TASKS["add"]),
+        "12-45": FORMATS["complement"].build(TASKS["subtract"]),
+        "23*45": FORMATS["long-multiplication"].build(TASKS["multiply"]),
+        "97//8": FORMATS["non-restoring-division"].build(TASKS["divide"]),
+    }
+    for text, own in alone.items():
+        problem = task.parse([text])
+        line = format.write(problem, task.answer(problem))
+        member = format.member_for(problem)
+        expected = paper_layout(own, own.write(problem, task.answer(problem)))
+        assert paper_layout(member.format, line) == expected
+        assert legend(member.format, "-33") == legend(own, "-33")
 
 
 def test_digits_of_one_place_are_below_each_other():

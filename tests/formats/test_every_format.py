@@ -585,7 +585,8 @@ COLUMNS = [
         | PartialProductsFormatConfig
         | LongMultiplicationFormatConfig
         | ResiduesFormatConfig
-        | WorkedFormatConfig,
+        | WorkedFormatConfig
+        | CalculatorFormatConfig,
     )
 ]
 
@@ -644,6 +645,7 @@ def test_the_token_before_an_answer_is_its_anchor_and_the_start_stands_everywher
     is_start = lines.field == Field.START
     assert (lines.place[is_start] == EVERYWHERE).all()
     always = isinstance(pair.task_config, OwnTaskConfig)
+    always |= isinstance(pair.format_config, CalculatorFormatConfig)
     starts = getattr(pair.format_config, "start_token", always)
     assert is_start.sum(dim=1).tolist() == [int(starts)] * 40
     assert not is_start[:, 1:].any()

@@ -20,7 +20,12 @@ _UNSURE = 0.9
 """Probability below which a token is marked as unsure."""
 _LONG = 40
 """Number of characters from which a problem is shown in small type."""
-_NAMES = {"<start>": "start", "<end>": "end", "=": "equals"}
+_NAMES = {
+    "<start>": "start",
+    **{f"<{kind}>": f"start of a {kind}" for kind in ("sum", "difference", "product", "division")},
+    "<end>": "end",
+    "=": "equals",
+}
 """Names of tokens that belong to no column."""
 _REVEAL_SECONDS = 1.6
 """Time in seconds within which the tokens appear one after the other."""

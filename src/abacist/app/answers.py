@@ -31,6 +31,7 @@ from abacist.inspection.generation import (
     trace_generation,
 )
 from abacist.inspection.logit_lens import stages
+from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.config import LABELS, SortingConfig
 from abacist.tasks.problems import Problems
 
@@ -160,6 +161,7 @@ def answer(shown_run: ShownRun, text: str, off: Sequence[str] = (), way: str = "
         trace = trace_generation(trained_model, generated, hooks_for, _is_shown)
     logits = generated_logits(trained_model, generated) if trace is None else trace.logits
     expected = trained_model.task.answer(problem).texts()[0]
+    notation = trained_model.in_notation_of(problem)
     inside = None if trace is None else _inside(shown_run, generated, trace)
     labelled = _labelled_numbers(shown_run, problem)
     return Answer(
@@ -170,8 +172,8 @@ def answer(shown_run: ShownRun, text: str, off: Sequence[str] = (), way: str = "
         correct=generated.answer == expected,
         off=list(off),
         written=_written_tokens(shown_run, problem, generated, logits),
-        cells=[] if trace is None else _cells(shown_run, generated),
-        legend=legend(trained_model.format, expected),
+        cells=[] if trace is None else _cells(notation, generated),
+        legend=legend(notation.format, expected),
         numbers=_in_order(labelled, generated.answer),
         hints={label: f"{label} is {number}" for label, number in labelled.items()},
         inside=inside,
@@ -234,7 +236,9 @@ def _written_tokens(
             own.tolist(),
             rivals.indices.tolist(),
             rivals.values.tolist(),
-            explanations(shown_run.trained_model, problem, len(generated.ids)),
+            explanations(
+                shown_run.trained_model.in_notation_of(problem), problem, len(generated.ids)
+            ),
             strict=True,
         )
     ]
@@ -253,9 +257,9 @@ def _right_ids(shown_run: ShownRun, problem: Problems) -> list[int]:
     return labels[: labels.index(format.end_id) + 1] if format.end_id in labels else labels
 
 
-def _cells(shown_run: ShownRun, generated: GeneratedAnswer) -> list[Cell]:
-    names, line = shown_run.trained_model.format.vocabulary.tokens, generated.whole
-    is_causal = shown_run.trained_model.model.is_causal
+def _cells(trained_model: TrainedModel, generated: GeneratedAnswer) -> list[Cell]:
+    names, line = trained_model.format.vocabulary.tokens, generated.whole
+    is_causal = trained_model.model.is_causal
     generated_at: list[int] = (
         generated.predicting + 1 if is_causal else generated.predicting
     ).tolist()
@@ -265,7 +269,7 @@ def _cells(shown_run: ShownRun, generated: GeneratedAnswer) -> list[Cell]:
     rows: list[int] = [-1] * line.ids.shape[1] if line.row is None else line.row[0].tolist()
     texts = [names[token] for token in generated.ids.tolist()]
     num_keys = generated.lines.tokens.ids.shape[1]
-    positions = paper_layout(shown_run.trained_model.format, line) if in_line else None
+    positions = paper_layout(trained_model.format, line) if in_line else None
     cells = [
         Cell(
             texts[number[index]] if index in number else names[token],

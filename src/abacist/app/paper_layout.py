@@ -9,10 +9,11 @@ digit takes two columns, so that a carry and a product fit side by side above it
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.format import Format
+from abacist.formats.plain import PlainFormat
 from abacist.formats.roles import Role
 from abacist.inspection.finding import Finding
 
@@ -43,7 +44,8 @@ def paper_layout(format: Format, line: AnnotatedTokens) -> list[Position] | None
     """Return the position of every token of one line, (1, T); None if the format has no such layout."""
     layout = _LAYOUTS.get(format.enumeration or "")
     if layout is None or not hasattr(format, "roles"):
-        return _rows_of_numbers(line)
+        place = format.columns(line) if isinstance(format, PlainFormat) else line.place
+        return _rows_of_numbers(replace(line, place=place))
     roles: list[Role] = format.roles(line.ids[0].long())
     positions = layout(roles)
     cells = [(position.row, position.column) for position in positions]

@@ -63,7 +63,8 @@ def examples(shown_run: ShownRun) -> dict[str, str]:
             problems[f"{count} numbers"] = task.expressions(problem)[0]
         problems["equal numbers"] = "31,7,31,7"
     elif isinstance(task.config, ArithmeticConfig):
-        problems |= _EXAMPLES.get(task.operations[0], {}) if task.config.min_operands == 2 else {}
+        for operation in task.operations if task.config.min_operands == 2 else ():
+            problems |= _EXAMPLES[operation]
         longest = longest_drawn(shown_run) or 1
         digits = min(_LONG_EXAMPLE, longest)
         problems[f"{digits} digits"] = drawn(shown_run, digits, generator)
@@ -77,7 +78,7 @@ _EXAMPLES = {
     "-": {"10…0 - 1": "10000000000-1", "below 0": "12345-67890"},
     "*": {"99 × 99": "99*99"},
     "//": {"one digit at a time": "987654//8"},
-    "%": {"one digit at a time": "987654%8"},
+    "%": {"a remainder": "987654%8"},
 }
 
 

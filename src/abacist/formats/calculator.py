@@ -178,11 +178,12 @@ class CalculatorFormat:
 
     def roles(self, ids_T: Tensor) -> list[Role]:
         """Return the role of each token of one whole line, as its own format names them."""
-        return self.format_of(ids_T).roles(ids_T)
+        format, _ = self._groups(ids_T.unsqueeze(0))[0]
+        return format.roles(ids_T)
 
-    def format_of(self, ids_T: Tensor) -> MemberFormat:
-        """Return the format that one line is written in."""
-        return self._groups(ids_T.unsqueeze(0))[0][0]
+    def member_for(self, problem: Problems) -> Member:
+        """Return the notation that one problem is written in."""
+        return self._parts(problem)[0][0]
 
     def target_lengths(self, problems: Problems) -> Tensor:
         """Return the largest possible number of tokens after `=`, int64 (B,)."""
@@ -205,6 +206,8 @@ class CalculatorFormat:
                 assert isinstance(answer, Numbers)
                 part = answer[lines]
             parts.append((lines, Piece(member.format.line_ids(problems[lines], part))))
+        if len(parts) == 1:
+            return parts[0][1].ids_BW
         return join([merge(parts, len(problems), problems.digits_BNW.device)], self.end_id)
 
     def _parts(self, problems: Problems) -> list[tuple[Member, Tensor]]:

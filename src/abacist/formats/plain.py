@@ -202,6 +202,10 @@ class PlainFormat:
 
         return decode(self.annotate(ids_T.unsqueeze(0)), role)
 
+    def columns(self, lines: AnnotatedTokens) -> Tensor:
+        """Return the column of each digit, 1 for units, int32 (B, T); other tokens have their place."""
+        return torch.where(lines.place > 0, lines.place // self._spacing, lines.place)
+
     def target_lengths(self, problems: Problems) -> Tensor:
         """Return the largest possible number of tokens after `=`, int64 (B,)."""
         return self._possible_widths(problems.lengths_BN) + 2
@@ -402,7 +406,7 @@ class PlainFormat:
         return AnnotatedTokens(ids, place, field, target, row=row, step=step)
 
     def _answer_widths(self, lines: AnnotatedTokens) -> Tensor:
-        return self._answer_widths_of(lines.field, lines.place // self._spacing)
+        return self._answer_widths_of(lines.field, self.columns(lines))
 
     def _answer_widths_of(self, field: Tensor, place: Tensor) -> Tensor:
         """Return the number of digits of each padded answer, from the operands in the line, int64 (B,)."""

@@ -15,7 +15,8 @@ from abacist.reports.tables import Table, exact, interval
 
 Record = Mapping[str, Any]
 
-_TOKENS = {"<start>": "⟨", "<end>": "⟩"}
+_STARTS = ("<start>", "<sum>", "<difference>", "<product>", "<division>")
+_TOKENS = {**dict.fromkeys(_STARTS, "⟨"), "<end>": "⟩"}
 _MOST_HEADS = 64
 _RAW_AXES = ("dimension 1", "dimension 2")
 _MOST_WAVES = 10

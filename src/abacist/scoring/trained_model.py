@@ -5,12 +5,14 @@
 '46'
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from abacist.data.config import SplitConfig
+from abacist.formats.calculator import CalculatorFormat
 from abacist.formats.format import Format
 from abacist.models.transformer import Transformer
 from abacist.scoring.config import ScoringConfig
+from abacist.tasks.problems import Problems
 from abacist.tasks.task import Task
 
 
@@ -31,3 +33,13 @@ class TrainedModel:
     """Number of fixed training problems; None where training drew fresh problems forever."""
     balanced_examples: bool = False
     """Whether the fixed problems are equally many of each combination of lengths."""
+
+    def in_notation_of(self, problem: Problems) -> "TrainedModel":
+        """Return the same model with the task and the format of the notation of one problem.
+
+        They are its own unless its format has several notations.
+        """
+        if not isinstance(self.format, CalculatorFormat):
+            return self
+        member = self.format.member_for(problem)
+        return replace(self, task=member.task.build(), format=member.format)
