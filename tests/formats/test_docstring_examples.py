@@ -49,4 +49,4 @@ def test_an_example_in_a_docstring_is_what_the_format_writes(
 
 
 def test_every_format_has_an_example() -> None:
-    assert len({module for module, _, _ in EXAMPLES}) == 16
+    assert len({module for module, _, _ in EXAMPLES}) == 17

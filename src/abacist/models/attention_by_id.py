@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from abacist.models.block import Block
+from abacist.models.coordinates import SchemeCoordinates
 from abacist.models.views import View
 
 LARGEST_VOCABULARY = 128
@@ -78,6 +79,22 @@ def ids_of_keys(ids_BT: Tensor, keys_GQC: Tensor) -> Tensor:
         return ids_TB.index_select(0, keys_GQC.flatten()).view(num_queries, num_keys, -1)
     ids_BQC = ids_BT.gather(1, keys_GQC.flatten(1)).view_as(keys_GQC)
     return ids_BQC.permute(1, 2, 0).contiguous()
+
+
+def coordinates_of_wanted(
+    tokens: SchemeCoordinates, first: int, wanted_BQ: Tensor
+) -> tuple[SchemeCoordinates, SchemeCoordinates]:
+    """Return the coordinates of the N wanted queries, (N, 1), and of all tokens of their lines, (N, T)."""
+    line_N, query_N = wanted_BQ.nonzero().unbind(dim=1)
+    query_N1 = (query_N + first).unsqueeze(1)
+    every_token = SchemeCoordinates(
+        tokens.index[line_N], [values[line_N] for values in tokens.values]
+    )
+    queries = SchemeCoordinates(
+        every_token.index.gather(1, query_N1),
+        [values.gather(1, query_N1) for values in every_token.values],
+    )
+    return queries, every_token
 
 
 def only_wanted(view: View, wanted_BQ: Tensor) -> View:

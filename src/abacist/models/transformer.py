@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from abacist.errors import ConfigurationError, ProblemError
 from abacist.models.attention_by_id import (
     LARGEST_VOCABULARY,
+    coordinates_of_wanted,
     ids_of_keys,
     only_wanted,
     resid_after_attention,
@@ -213,20 +214,28 @@ class Transformer(nn.Module):
         """
         block = self.blocks[0]
         assert isinstance(block, Block)
-        view, _ = self.views(tokens, first, "auto", only_tail=True)
-        assert isinstance(view, View)
-        view, ids_BT, queries_QB = only_visible(view), ids_BT.long(), ids_BT[:, first:].long().t()
+        view = only_visible(self._view_by_id(tokens, first, wanted_BQ))
+        ids_BT, queries_QB = ids_BT.long(), ids_BT[:, first:].long().t()
         assert view.keys is not None
         if wanted_BQ is None:
             keys_QCB = ids_of_keys(ids_BT, view.keys)
         else:
-            view = only_wanted(view, wanted_BQ)
             line_N1 = wanted_BQ.nonzero()[:, :1]
             keys_QCB = ids_BT[line_N1, view.keys.squeeze(1)].t().contiguous().unsqueeze(0)
             queries_QB = queries_QB.t()[wanted_BQ].unsqueeze(0)
         embedded_VD = self.embedding_norm(self.embedding.weight)
         resid = resid_after_attention(block, embedded_VD, queries_QB, keys_QCB, view)
         return self.unembed(block.after_attention(resid, None))
+
+    def _view_by_id(self, tokens: SchemeCoordinates, first: int, wanted_BQ: Tensor | None) -> View:
+        """Return the view of all queries from `first` on, or that of the N wanted ones, (N, 1, C)."""
+        if wanted_BQ is not None and self._table_for_path(tokens, "auto") is None:
+            # In lines of mixed lengths, most pairs of tokens are padding or belong to no wanted query.
+            queries, keys = coordinates_of_wanted(tokens, first, wanted_BQ)
+            return dense_view(self.schemes, queries, keys, self.is_causal)
+        view, _ = self.views(tokens, first, "auto", only_tail=True)
+        assert isinstance(view, View)
+        return view if wanted_BQ is None else only_wanted(only_visible(view), wanted_BQ)
 
     @property
     def reads_ids_alone(self) -> bool:
