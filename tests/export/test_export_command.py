@@ -57,3 +57,14 @@ def test_wrong_input_is_one_line_and_writes_nothing(
     assert text.count("\n") == 1
     assert message in text
     assert not any(tmp_path.iterdir())
+
+
+def test_a_missing_package_is_named_with_what_to_type(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    out = tmp_path / "model.onnx"
+    assert main(["export", EXAMPLE, "--to", "onnx", "--out", str(out)]) == 2
+    assert capsys.readouterr().err == (
+        "abacist: --to onnx needs onnx, which is not installed. "
+        'Type pip install --editable ".[onnx]" in the clone of abacist.\n'
+    )
+    assert not out.exists()

@@ -14,11 +14,8 @@ import abacist
 from abacist import files
 from abacist.errors import RunError
 from abacist.runs import directory
-from abacist.runs.directory import RunDirectory, read_run_json
-from abacist.training import checkpoint
+from abacist.runs.public_files import public_files
 
-_PRIVATE = ("machine", "cores", "gpu")
-"""Keys of `run.json` that describe the machine on which the run was trained."""
 _CARD = """\
 ---
 title: {title}
@@ -62,7 +59,7 @@ def write_space(runs: Sequence[str], folder: Path) -> Path:
         if name in names:
             raise RunError(f"two runs are called {name}. Rename the directory of one of them.")
         names.append(name)
-        contents |= {f"runs/{name}/{file}": data for file, data in _run_files(run).items()}
+        contents |= {f"runs/{name}/{file}": data for file, data in public_files(run).items()}
     paths = [f"runs/{name}" for name in names]
     requirements = [
         requirement
@@ -90,27 +87,3 @@ def _package() -> dict[str, bytes]:
         for path in sorted(root.rglob("*"))
         if path.suffix in (".py", ".css", ".js")
     }
-
-
-def _run_files(run: RunDirectory) -> dict[str, bytes]:
-    """Return what the page reads of a run: its records and weights, and nothing that describes this machine.
-
-    Symbolic links are left out, because they can lead to any file of this machine.
-    """
-    checkpoints = checkpoint.all_in(run.checkpoints)
-    if not checkpoints:
-        raise RunError(
-            f"{run.path} has no checkpoint yet. Type abacist train --resume --out {run.path}."
-        )
-    newest = checkpoint.read(checkpoints[-1])
-    record = {name: value for name, value in read_run_json(run).items() if name not in _PRIVATE}
-    contents = {"run.json": (json.dumps(record, indent=2) + "\n").encode()}
-    for name, data in newest.without_state().items():
-        contents[f"checkpoints/{newest.path.name}/{name}"] = data
-    for path in (
-        *(run.metrics, run.scorecard, run.failures, run.certificate),
-        *sorted(run.embeddings.glob("step-*.safetensors")),
-    ):
-        if path.is_file() and not path.is_symlink():
-            contents[path.relative_to(run.path).as_posix()] = path.read_bytes()
-    return contents

@@ -67,7 +67,9 @@ class Parser(argparse.ArgumentParser):
     def add_run(self) -> None:
         """The positional argument of commands that take a trained run."""
         self.add_argument(
-            "run", metavar="RUN", help="a run directory, or latest for the newest one under runs/"
+            "run",
+            metavar="RUN",
+            help="a run directory, latest for the newest one under runs/, or hf://USER/NAME on the Hub",
         )
 
     def add_checkpoint(self) -> None:

@@ -20,7 +20,7 @@ _HOW_TO_LOAD = {
 _OF_RECIPES = ("train", "sweep", "data", "model", "recipes")
 """Commands that take the name of a recipe."""
 _WITH_SETTINGS = ("train", "sweep", "data", "model")
-_OF_RUNS = ("solve", "score", "look", "play", "compare", "report", "prove", "export")
+_OF_RUNS = ("solve", "score", "look", "play", "compare", "report", "prove", "export", "push")
 """Commands that take a run."""
 
 

@@ -1,6 +1,6 @@
 """The run that a command is about: its directory, its model, and what is said about the choice.
 
-`latest` and `--checkpoint` choose something that the user has not named in full, so standard error
+`latest`, `hf://USER/NAME` and `--checkpoint` choose something that the user has not named in full, so standard error
 says what was taken.
 """
 
@@ -13,6 +13,7 @@ from abacist.cli import streams
 from abacist.errors import RunError
 from abacist.runs import directory
 from abacist.runs.directory import PLAN, RunDirectory
+from abacist.runs.hub import PREFIX
 
 if TYPE_CHECKING:
     from abacist.runs.run import Run
@@ -23,14 +24,15 @@ def find(name: str, checkpoint: str = "last") -> RunDirectory:
 
     Raises `RunError` as `directory.find` does.
     """
-    if re.search(r"\d\s*[-+*/%,]", name) and not Path(name).exists():
+    is_on_hub = name.startswith(PREFIX)
+    if re.search(r"\d\s*[-+*/%,]", name) and not is_on_hub and not Path(name).exists():
         raise RunError(
             f"there is no run {name}. If that is a problem, type a run before it: "
             "a directory, or latest for the newest."
         )
     run = directory.find(name, checkpoint)
     if run.path != Path(name):
-        streams.note(f"latest is {run.path}")
+        streams.note(f"{name} is {run.path}")
     if checkpoint != "last" and run.checkpoint is not None:
         kind = " (best on validation)" if checkpoint == "best" else ""
         newest = "" if run.chosen else ", the newest"

@@ -1,1 +1,1 @@
-"""Trained models in files that work without this package: a web page, a PyTorch module."""
+"""Trained models that work without this package: a web page, PyTorch, ONNX, transformers, the Hub."""

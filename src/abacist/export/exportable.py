@@ -1,7 +1,8 @@
-"""What every export starts from: a run whose function can be written down in a few lines.
+"""What every export starts from: a run with its certificate, and what a target can express.
 
-That is a causal decoder with relative biases inside windows, before whose sublayers the residual stream
-is normalised, for sums or differences of two numbers: the models of `docs/model-definition.md`.
+ONNX expresses every model, and transformers every decoder of a plain format. The other targets show
+the whole function in a few lines. They take causal decoders of one layer with relative biases inside
+windows, before whose sublayers the residual stream is normalised: the models of `docs/model-definition.md`.
 
 >>> exportable = of_run(abacist.load("runs/add"), "html")
 >>> exportable.certificate.neighbourhoods
@@ -16,8 +17,10 @@ from abacist.certificates.record import Certificate
 from abacist.errors import ConfigurationError
 from abacist.formats.config import FORMATS
 from abacist.models.config import ModelConfig
+from abacist.models.encoding_kinds import ENCODINGS
 from abacist.recipes.recipe import Recipe
 from abacist.reports import run_records
+from abacist.runs.directory import read_run_json
 from abacist.runs.run import Run
 from abacist.tasks.config import ArithmeticConfig, SortingConfig
 from abacist.training import checkpoint
@@ -35,13 +38,15 @@ _LAYOUTS: dict[str, tuple[str, tuple[_Windows, ...]]] = {
     "sort": ("insertion-sort", ((("row", (0, 0)), ("place", (0, 0)), ("step", (0, 0))),)),
 }
 """For each operation its format, and the windows that its position schemes may have."""
-_OPERATIONS = {"html": tuple(_LAYOUTS), "adderboard": ("+",)}
-"""Operations that a target can express, where they are not sums and differences alone."""
+_OPERATIONS = {"html": tuple(_LAYOUTS), "torch": ("+", "-"), "adderboard": ("+",)}
+"""Operations that a target can express, for targets that show the whole function in a few lines."""
 _EXPRESSIBLE = {
-    "html": "add, add-tiny, subtract, multiply, divide, modulo, sort",
-    "torch": "add, add-tiny, subtract",
-    "adderboard": "add, add-tiny",
+    "html": "add, add-tiny, subtract, multiply, divide, modulo, sort, and variants of them in width",
+    "torch": "add, add-tiny, subtract, and variants of them in width",
+    "adderboard": "add, add-tiny, and variants of them in width",
+    "transformers": "decoders of a plain format, such as add, subtract, spaced and looped-abacus-small",
 }
+"""What a target can express, for targets that cannot express every recipe."""
 _EPSILONS = {"layer": 1e-5, "rms": 1e-6}
 
 
@@ -56,6 +61,12 @@ class Exportable:
     """The certificate of these weights; None if there is none, or if it speaks of other weights."""
     objection: str
     """Why there is no certificate; empty if there is one."""
+
+    @property
+    def extensions(self) -> list[str]:
+        """Files and modules that the run needs and that are not part of this package."""
+        needed = read_run_json(self.run.directory).get("extensions", [])
+        return [str(extension["source"]) for extension in needed]
 
     @property
     def config(self) -> ModelConfig:
@@ -122,10 +133,17 @@ def check_expressible(recipe: Recipe, target: str) -> None:
 
     The message names the setting, its value, and recipes that can be expressed.
     """
-    for obstacle in _obstacles(recipe, _OPERATIONS.get(target, ("+", "-"))):
+    if target not in _EXPRESSIBLE:
+        return
+    obstacles = (
+        _obstacles(recipe, _OPERATIONS[target])
+        if target in _OPERATIONS
+        else _obstacles_of_plain(recipe)
+    )
+    for obstacle in obstacles:
         raise ConfigurationError(
             f"--to {target} cannot express the recipe {recipe.name}: {obstacle}. It can express "
-            f"{_EXPRESSIBLE.get(target, _EXPRESSIBLE['torch'])}, and variants of them in width."
+            f"{_EXPRESSIBLE[target]}. Type --to onnx, which can express every recipe."
         )
 
 
@@ -134,6 +152,20 @@ def _operations(recipe: Recipe) -> tuple[str, ...]:
     if isinstance(recipe.task, ArithmeticConfig):
         return recipe.task.operations
     return ("sort",) if isinstance(recipe.task, SortingConfig) else ()
+
+
+def _obstacles_of_plain(recipe: Recipe) -> Iterator[str]:
+    """Yield a clause for each setting that keeps a model from calculating its own coordinates."""
+    if recipe.format.kind != "plain":
+        yield f"its format must be plain, got {recipe.format.kind}"
+    if recipe.model.direction != "causal":
+        yield f"model.direction must be causal, got {recipe.model.direction}"
+    for number, scheme in enumerate(recipe.model.positions):
+        if scheme.encoding in ENCODINGS.origins:
+            yield (
+                f"model.positions.{number}.encoding must be built in, got {scheme.encoding} "
+                "of an extension"
+            )
 
 
 def _obstacles(recipe: Recipe, possible: tuple[str, ...]) -> Iterator[str]:

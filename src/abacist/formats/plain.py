@@ -306,15 +306,26 @@ class PlainFormat:
         if padding == "longest" and self.config.operand_padding == "fixed":
             # Written operands have the fixed width, so an answer can be as long as theirs.
             padding = "fixed"
-        longest = self._longest_of(lengths_BN, padding)
+        factor, more = self._digits_of_answers(max(self._most_operands, lengths_BN.shape[1]))
+        return factor * self._longest_of(lengths_BN, padding) + more
+
+    @property
+    def answer_digits(self) -> tuple[int, int]:
+        """Two numbers (a, b): an answer has at most a × (digits of the longest written operand) + b digits."""
+        factor, more = self._digits_of_answers(self._most_operands)
+        if self.config.answer_padding == "fixed":
+            return 0, factor * self._longest + more
+        return factor, more
+
+    def _digits_of_answers(self, num_operands: int) -> tuple[int, int]:
+        """Return a factor and a number that turn the digits of the longest operand into those of an answer."""
         if self._widest is not None:
-            return torch.full_like(longest, self._widest)
+            return 0, self._widest
         if "*" in self._operations:
-            return 2 * longest
+            return 2, 0
         # A sum of at most 10 operands has at most one digit more than the longest, of 100 two, and so on.
-        count = max(self._most_operands, lengths_BN.shape[1])
-        more = 1 + (count > 10) + (count > 100)
-        return longest + more * ("+" in self._operations)
+        more = 1 + (num_operands > 10) + (num_operands > 100)
+        return 1, more * ("+" in self._operations)
 
     def _longest_of(self, lengths_BN: Tensor, padding: str) -> Tensor:
         """Return the digits of the longest operand, of each problem or of the whole task, int64 (B,)."""

@@ -52,7 +52,7 @@ _WINDOWED_FROM_TOKENS = 64
 # Cost of a pair with a candidate key, relative to a pair of a dense view.
 _COST_OF_CANDIDATE = 4
 # For longer lines, the dense scores of a single line would take gigabytes.
-_LONGEST_DENSE = 8_192
+LONGEST_DENSE = 8_192
 # Standard deviation of an initial state of noise.
 _STATE_INIT_STD = 0.02
 # Narrower heads do not fill the tiles of the fused kernel.
@@ -169,7 +169,7 @@ class Transformer(nn.Module):
         Raises `ConfigurationError` where `recurrences` is below 1, and `ProblemError` where a
         line is too long for this model.
         """
-        scheme_coordinates = self.coordinates_by_scheme(coordinates, len(ids_BT), generator)
+        scheme_coordinates = self.coordinates_by_scheme(coordinates, ids_BT.shape[0], generator)
         if path == "by-id" or (path == "auto" and torch.is_grad_enabled() and self.reads_ids_alone):
             return self.logits_by_id(ids_BT, scheme_coordinates, first)
         embedded = self.embed(ids_BT, scheme_coordinates, hook)
@@ -362,10 +362,10 @@ class Transformer(nn.Module):
         """
         is_fused = path == "fused" or (path == "auto" and self._is_worth_fusing(tokens))
         table = None if is_fused else self._table_for_path(tokens, path)
-        if not is_fused and table is None and tokens.num_tokens > _LONGEST_DENSE:
+        if not is_fused and table is None and tokens.num_tokens > LONGEST_DENSE:
             raise ProblemError(
                 f"a line of {tokens.num_tokens:,} tokens is too long for a model without a window, "
-                f"which pairs all tokens with all: at most {_LONGEST_DENSE:,}. "
+                f"which pairs all tokens with all: at most {LONGEST_DENSE:,}. "
                 "Type a shorter problem, or train with --model.positions place-relative."
             )
 
@@ -394,7 +394,7 @@ class Transformer(nn.Module):
         """Whether the fused kernel can run and pays: on a GPU, for heads that are wide enough."""
         config = self.config
         drops_weights = self.training and config.dropout_of("attention") > 0
-        window_pays = self.is_windowed and tokens.num_tokens > _LONGEST_DENSE
+        window_pays = self.is_windowed and tokens.num_tokens > LONGEST_DENSE
         return (
             tokens.index.is_cuda
             and config.width_of_head >= _NARROWEST_FUSED
@@ -407,7 +407,7 @@ class Transformer(nn.Module):
         window = None if number is None else self.schemes[number].window
         assert window is not None
         cost = table.num_candidates(*window) * _COST_OF_CANDIDATE
-        return cost <= tokens.num_tokens or tokens.num_tokens > _LONGEST_DENSE
+        return cost <= tokens.num_tokens or tokens.num_tokens > LONGEST_DENSE
 
     def _vectors(
         self, scheme_coordinates: SchemeCoordinates

@@ -32,6 +32,7 @@ from abacist import extensions, files
 from abacist.configuration import from_json
 from abacist.errors import CheckpointError, ConfigurationError, RunError
 from abacist.recipes.recipe import Recipe
+from abacist.runs import hub
 from abacist.training import checkpoint_paths
 from abacist.training.metrics import Metrics
 
@@ -237,7 +238,7 @@ def is_unclaimed(path: Path, first_file: str) -> bool:
 
 
 def find(text: str, checkpoint: str | int = "last") -> RunDirectory:
-    """Return the run that a user names: a directory, or `latest` for the newest one under `runs/`.
+    """Return the run that a user names: a directory, `latest` for the newest one under `runs/`, or one on the Hub.
 
     `checkpoint` names the checkpoint whose results are meant: `last`, `best` on validation, or a step.
 
@@ -251,6 +252,8 @@ def find(text: str, checkpoint: str | int = "last") -> RunDirectory:
         if not paths:
             raise RunError("there is no run under runs/ yet. Type abacist train add.")
         directory = RunDirectory(max(paths, key=lambda p: (p / "run.json").stat().st_mtime))
+    elif text.startswith(hub.PREFIX):
+        directory = RunDirectory(hub.download(text))
     else:
         directory = RunDirectory(Path(text))
     if not directory.path.exists():

@@ -270,6 +270,8 @@ def load(
 ) -> Run:
     """Load a run with the weights of a checkpoint. `latest` stands for the newest run.
 
+    `hf://USER/NAME` stands for a run on the Hugging Face Hub, which is downloaded into its cache.
+
     `checkpoint` is `last`, `best` (the one that was best on validation) or a step. An extension that
     has changed since the training is a warning, or an error without `accept_changed_extension`.
 
