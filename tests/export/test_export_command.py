@@ -68,3 +68,16 @@ def test_a_missing_package_is_named_with_what_to_type(tmp_path, capsys, monkeypa
         'Type pip install --editable ".[onnx]" in the clone of abacist.\n'
     )
     assert not out.exists()
+
+
+def test_a_folder_that_exists_is_refused_and_left_as_it_is(tmp_path, capsys):
+    out = tmp_path / "folder"
+    assert main(["export", EXAMPLE, "--to", "transformers", "--out", str(out)]) == 0
+    assert "It is certified." in capsys.readouterr().out
+    (out / "mine.txt").write_text("mine")
+    assert main(["export", EXAMPLE, "--to", "transformers", "--out", str(out)]) == 2
+    assert capsys.readouterr().err == (
+        f"abacist: {out} exists already. Type another --out, or delete it.\n"
+    )
+    assert (out / "mine.txt").read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [out]
