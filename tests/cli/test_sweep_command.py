@@ -102,6 +102,9 @@ def test_a_trial_whose_process_is_killed_or_raises_is_listed_and_stops_no_other(
         (["--retries", "2"], "--retries is for clusters. Add --on ray"),
         (["--on", "ray", "--jobs", "2"], "--jobs is for this machine"),
         (["--on", "ray", "--cpus-per-trial", "1.5"], "a fraction below 1 or a whole number"),
+        (["--on", "ray", "--cpus-per-trial", "inf"], "a fraction below 1 or a whole number"),
+        (["--on", "ray", "--gpus-per-trial", "nan"], "a fraction below 1 or a whole number"),
+        (["--on", "ray", "--gpus-per-trial=-1"], "a fraction below 1 or a whole number"),
     ],
 )
 def test_a_mistake_about_clusters_is_one_line(arguments, message, tmp_path, monkeypatch, capsys):

@@ -1,6 +1,7 @@
 """Reading a command's arguments: argparse with errors of one line."""
 
 import argparse
+import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -155,6 +156,15 @@ def named_recipe(arguments: list[str]) -> Recipe:
 def setting_names(arguments: list[str]) -> list[str]:
     """Return the dotted names of all settings of the recipe that the arguments name."""
     return [setting.name for setting in settings(named_recipe(arguments))]
+
+
+def number(text: str) -> float:
+    """Return a number as it was typed; NaN for any other text."""
+    try:
+        # float() also takes digits of other scripts.
+        return float(text) if text.isascii() else math.nan
+    except ValueError:
+        return math.nan
 
 
 def whole_number(low: int, high: int | None = None) -> "_WholeNumber":

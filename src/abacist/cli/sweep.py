@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from abacist import recipes
-from abacist.cli.arguments import Parser, setting_names, split_off_settings, whole_number
+from abacist.cli.arguments import Parser, number, setting_names, split_off_settings, whole_number
 from abacist.errors import ConfigurationError, UserError
 
 if TYPE_CHECKING:
@@ -118,11 +118,8 @@ def make_parser() -> Parser:
 
 def _share(text: str) -> float:
     """Argument type of a number of processors or GPUs, which may be a fraction of one."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not (0 <= value < 1 or (value == int(value) and value <= _MOST_PROCESSORS)):
+    value = number(text)
+    if not (0 <= value < 1 or (value.is_integer() and 0 < value <= _MOST_PROCESSORS)):
         raise argparse.ArgumentTypeError(
             f"must be a fraction below 1 or a whole number up to {_MOST_PROCESSORS:,}, got {text!r}"
         )

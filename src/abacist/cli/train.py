@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import json
-import math
 import os
 import random
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from abacist.cli import named_run, setting_help, train_seeds
 from abacist.cli.arguments import (
     Parser,
     named_recipe,
+    number,
     setting_names,
     split_off_settings,
     whole_number,
@@ -156,10 +156,7 @@ def _thread_count(text: str) -> int | Literal["auto"]:
 
 
 def _fraction(text: str) -> float:
-    try:
-        value = float(text) if text.isascii() else math.nan
-    except ValueError:
-        value = math.nan
+    value = number(text)
     if not 0.001 <= value <= 1:
         raise argparse.ArgumentTypeError(
             f"must be a fraction from 0.001 to 1, got {text!r}. Try --quick 0.1"

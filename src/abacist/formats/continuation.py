@@ -35,6 +35,14 @@ class TokenCoordinates:
     row: Integers | None = None
     step: Integers | None = None
 
+    @staticmethod
+    def of(lines: AnnotatedTokens, select: Callable[[Tensor], Tensor]) -> "TokenCoordinates":
+        """Return what `select` takes from each coordinate of all tokens of lines, (B, T)."""
+        row, step = (
+            None if values is None else _array(select(values)) for values in (lines.row, lines.step)
+        )
+        return TokenCoordinates(_array(select(lines.place)), row, step)
+
 
 class Continuation(ABC):
     """Annotates lines that begin with prompts, one token of every line at a time."""
@@ -98,13 +106,7 @@ class RepeatedAnnotation(Continuation):
         self._count += 1
         width = int(index_B.max()) + 1 if len(index_B) else 0
         annotated = self._annotate(self._ids[:, :width])
-
-        def last(values_BT: Tensor | None) -> Integers | None:
-            return None if values_BT is None else _array(values_BT[self._lines, index_B])
-
-        place = last(annotated.place)
-        assert place is not None
-        return TokenCoordinates(place, last(annotated.row), last(annotated.step))
+        return TokenCoordinates.of(annotated, lambda values_BT: values_BT[self._lines, index_B])
 
 
 class PlannedContinuation(Continuation):
@@ -123,28 +125,20 @@ class PlannedContinuation(Continuation):
         lengths_B1 = prompt.lengths.unsqueeze(1)
         is_prompt = torch.arange(width) < lengths_B1
         ids = torch.where(is_prompt, prompt.ids, 0)
-        planned = annotate(torch.nn.functional.pad(ids, (0, max_new_tokens)))
+        lines = annotate(torch.nn.functional.pad(ids, (0, max_new_tokens)))
         new_BS = lengths_B1 + torch.arange(max_new_tokens)
-
-        def plan(values_BT: Tensor | None) -> Integers | None:
-            return None if values_BT is None else _array(values_BT.gather(1, new_BS).t())
-
-        places_SB = plan(planned.place)
-        assert places_SB is not None
-        self.places_SB, self.rows_SB, self.steps_SB = (
-            places_SB,
-            plan(planned.row),
-            plan(planned.step),
-        )
+        self.planned = TokenCoordinates.of(lines, lambda values_BT: values_BT.gather(1, new_BS).t())
+        """The coordinates of all new tokens, (S, B)."""
         self.lines = np.arange(batch)
 
     def append(self, ids_B: Integers) -> TokenCoordinates:
         """Return the coordinates of the next token of every line."""
         number, self.count = self.count, self.count + 1
+        place, row, step = self.planned.place, self.planned.row, self.planned.step
         return TokenCoordinates(
-            self.places_SB[number],
-            None if self.rows_SB is None else self.rows_SB[number],
-            None if self.steps_SB is None else self.steps_SB[number],
+            place[number],
+            None if row is None else row[number],
+            None if step is None else step[number],
         )
 
 
@@ -170,7 +164,7 @@ class SignFirstContinuation(PlannedContinuation):
             self._is_negative = (ids_B == self._sign_id).astype(np.int64)
             place = np.where(self._is_negative, NO_PLACE, planned.place)
         else:
-            place = self.places_SB[number - self._is_negative, self.lines]
+            place = self.planned.place[number - self._is_negative, self.lines]
         return TokenCoordinates(place, planned.row)
 
 
