@@ -10,16 +10,16 @@ begins with the least significant column writes `2[8₁2₂3₃]`.
 
 Every token must follow from its column's digits and from the state in which that column is entered. No
 window of places shows a query just these: if it reaches back to the state, which the column before has
-left, it also holds the digits of that column. A window of *steps* does, because steps count half columns.
-Where 328 is the state before column 7,
+left, it also holds the digits of that column. A window of *steps* does, because steps count thirds of a
+column: first its operands, then the digit written, then the state. Where 328 is the state before column 7,
 
-    token         3₃   2₂   8₁   ]    4     [    1₃   5₂   6₁
-    place         6    6    6    7    7     7    7    7    7
-    step          13   13   13   15   none  15   15   15   15
+    token         3₃   2₂   8₁   ]    4    [    1₃   5₂   6₁
+    place         6    6    6    7    7    7    7    7    7
+    step          20   20   20   23   22   23   23   23   23
 
-the operands have step 14 in column 7 and step 12 in column 6. Of the steps 13 to 15, a query at step 15
-sees the digits of column 7 and both states. The digit of the answer has no step, since no later token
-needs it and the bracket after it is always the same.
+the operands have step 21 in column 7 and step 18 in column 6. Of the steps 20 to 23, a query at step 23
+sees the digits of column 7 and both states. What a digit of the answer sees is cut by a window of rows,
+which holds its own row and those above; the row of states is below it.
 """
 
 from dataclasses import replace
@@ -28,7 +28,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from abacist.formats.annotated import NO_PLACE, AnnotatedTokens
+from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.columns import STATE, ColumnsFormat
 from abacist.formats.config import ColumnTraceDigitsFormatConfig
 from abacist.formats.continuation import Continuation, PlannedContinuation
@@ -76,7 +76,7 @@ class ColumnTraceDigitsFormat(ColumnsFormat):
 
     def continuation(self, prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
         """Return the coordinates of new tokens, which follow from the prompt alone."""
-        falls = {"place": 0, "row": 0, "step": 0}
+        falls = {"place": 0, "row": 1, "step": 1}
         return PlannedContinuation(self.annotate, prompt, max_new_tokens, falls)
 
     def state_tokens(self, states: Tensor) -> list[Tensor]:
@@ -111,5 +111,7 @@ class ColumnTraceDigitsFormat(ColumnsFormat):
     def _annotate(self, ids: Tensor) -> AnnotatedTokens:
         lines = TextFormat._annotate(self, ids)
         within = self._place_in_columns(lines)
-        step = torch.where(lines.place > 0, 2 * lines.place + (within >= 0), lines.place)
-        return replace(lines, step=step.masked_fill_(within == 0, NO_PLACE))
+        assert lines.row is not None
+        lines.row.add_(within > 0)
+        step = 3 * lines.place + (within + 1).clamp(0, 2)
+        return replace(lines, step=torch.where(lines.place > 0, step, lines.place))

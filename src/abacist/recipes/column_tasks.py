@@ -46,7 +46,7 @@ _WINDOWS = {
     "columns": (PositionScheme(encoding="relative", coordinate="place", window=(0, 1)),),
     "column-trace": (PositionScheme(encoding="relative", coordinate="place", window=(0, 0)),),
     "column-trace-digits": (
-        PositionScheme(encoding="relative", coordinate="step", window=(-2, 0), init_std=1.0),
+        PositionScheme(encoding="relative", coordinate="step", window=(-3, 0), init_std=1.0),
         PositionScheme(encoding="relative", coordinate="place", window=(-1, 0)),
     ),
 }
@@ -164,7 +164,7 @@ def _too_many_contexts(machine: ColumnMachine, recipe: Recipe) -> str | None:
         what = f"{what}, before each of the tokens that follow from them,"
         cases = traced * tokens_that_follow(machine)
         advice = "Try fewer states, fewer operands or a smaller base."
-    elif not recipe.format.states:
+    elif isinstance(recipe.format, ColumnsFormatConfig) and not recipe.format.states:
         what, cases = f"two columns of {machine.num_operands} operands and a state", traced * column
         if machine.num_states <= MOST_STATE_TOKENS:
             advice = f"Try --format column-trace, where one column and a state have {traced:,}."
@@ -211,7 +211,8 @@ def make_recipe(machine: ColumnMachine, task: ColumnTaskConfig, notation: str) -
     training = TrainingConfig(num_steps=1_500, batch_size=128, learning_rate=1e-2)
     if notation == "column-trace" and cases > _MANY_TRACED_CASES:
         training = replace(training, num_steps=2_500)
-    if notation == "column-trace-digits":
+    with_digits = notation == "column-trace-digits"
+    if with_digits:
         # Lines are several times as long.
         training = replace(training, batch_size=32, validation_problems=200, sample_problems=50)
     return Recipe(
@@ -228,6 +229,7 @@ def make_recipe(machine: ColumnMachine, task: ColumnTaskConfig, notation: str) -
                 PositionScheme(
                     encoding="relative",
                     coordinate="row",
+                    window=(-1 - machine.num_operands, 0) if with_digits else None,
                     max_distance=machine.num_operands + 1,
                     init_std=1.0,
                 ),
