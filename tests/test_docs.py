@@ -45,11 +45,22 @@ def test_every_recipe_has_its_examination():
     assert set(benchmark("records").EXAMINATIONS) >= set(RECIPES)
 
 
+def anchors_of(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document):
-    for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
-        if "://" not in target:
-            assert (document.parent / target).exists(), target
+    for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
+        if "://" in target:
+            continue
+        file, _, anchor = target.partition("#")
+        page = document.parent / file if file else document
+        assert page.exists(), target
+        if anchor:
+            assert anchor in anchors_of(page), target
 
 
 def test_the_readme_is_short():
