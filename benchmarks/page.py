@@ -4,7 +4,7 @@
     python benchmarks/page.py --pictures docs
 
 The second command takes the pictures of docs/page.md instead. Without `--run`, the default recipe is
-trained first. Needs Chromium on the PATH and `pip install "abacist[test]"`. Each time is printed with
+trained first. Needs Chromium on the PATH and `pip install --editable ".[test]"`. Each time is printed with
 its target.
 """
 

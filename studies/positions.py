@@ -122,7 +122,9 @@ def page(text: str, record: dict[str, Any]) -> str:
     parts = ["Every trial is finished."]
     if study["unfinished"]:
         count, total = study["unfinished"], study["trials"]
-        parts = [f"So far, {count:,} of the {total:,} trials are unfinished."]
+        parts = [f"{count:,} of the {total:,} trials are unfinished."]
+        if count == total:
+            parts = [f"The study has not been run yet: none of its {total:,} trials is finished."]
     if any(record[name]["seeds"] for names in PANELS.values() for name in names):
         parts.append(table(record))
     content = "\n\n".join(parts) + "\n"

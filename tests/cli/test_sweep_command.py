@@ -120,7 +120,10 @@ def test_without_ray_one_line_says_what_to_install(tmp_path, monkeypatch, capsys
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.chdir(tmp_path)
     assert main(["sweep", "add", "--on", "ray"]) == 2
-    assert "Type pip install 'abacist[cluster]', or --on local" in capsys.readouterr().err
+    assert (
+        'Type pip install --editable ".[cluster]" in the clone of abacist'
+        in capsys.readouterr().err
+    )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -74,5 +74,5 @@ def test_what_an_interrupted_study_lacks_is_said(tmp_path, positions):
     assert len(missing) == 11
     assert positions.charts(record) == []
     text = positions.page("<!-- table -->\n<!-- end of table -->", record)
-    assert "So far, 133 of the 143 trials are unfinished." in text
+    assert "133 of the 143 trials are unfinished." in text
     assert "|" not in text

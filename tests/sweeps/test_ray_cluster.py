@@ -115,7 +115,7 @@ def kill(processes):
 @pytest.fixture(scope="module")
 def cluster():
     if importlib.util.find_spec("ray") is None:
-        unavailable("Ray is not installed: pip install 'abacist[cluster]'")
+        unavailable('Ray is not installed: pip install --editable ".[cluster]"')
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

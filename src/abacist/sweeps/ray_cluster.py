@@ -183,8 +183,8 @@ def _imported(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise UserError(
-            "--on ray needs Ray, which is not installed. Type pip install 'abacist[cluster]', "
-            "or --on local."
+            '--on ray needs Ray, which is not installed. Type pip install --editable ".[cluster]" in '
+            "the clone of abacist, or --on local."
         ) from error
 
 
