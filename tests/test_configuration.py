@@ -473,3 +473,16 @@ def test_a_record_from_before_a_setting_existed_gets_its_default() -> None:
     data = written(ADD)
     del data["task"]["max_operands"]
     assert from_json(Recipe, data) == ADD
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "proposal"),
+    [
+        ("model.positions", "rop", "rope"),
+        ("model.activation", "geul", "gelu"),
+        ("model.norm", "xyz", "layer"),
+    ],
+)
+def test_a_mistyped_name_gets_the_nearest_name_as_a_proposal(name, text, proposal):
+    with pytest.raises(ConfigurationError, match=rf"Try --{name} {proposal}\.$"):
+        override(recipes.find("add"), {name: text})

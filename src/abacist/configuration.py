@@ -20,6 +20,7 @@ import types
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from abacist.config_base import ConfigFamily, InvalidSettings, Range, one_line
@@ -342,9 +343,11 @@ def _parse(setting: Setting, text: str) -> Any:
             raise ValueError
         return _parse_as(setting.annotation, text)
     except ValueError:
+        names = setting.named_values or setting.choices or typing.get_args(setting.annotation)
+        near = get_close_matches(text, [name for name in names if isinstance(name, str)], n=1)
         raise ConfigurationError(
             f"{setting.name} must be {setting.allowed()}, got {text!r}. "
-            f"Try --{setting.name} {setting.typed}."
+            f"Try --{setting.name} {near[0] if near else setting.typed}."
         ) from None
 
 

@@ -121,7 +121,14 @@ MISTAKES = {
         ["458+67", "--lens", "patching", "--with", "45+67"],
         "have different layouts",
     ),
-    "unreadable other": (["12+34", "--with", "ten"], "it is not a sum of whole numbers"),
+    "unreadable other": (
+        ["12+34", "--lens", "patching", "--with", "ten"],
+        "it is not a sum of whole numbers",
+    ),
+    "unused other": (
+        ["12+34", "--with", "16+34"],
+        "--with is the second problem of the lens patching, and the lenses are next-tokens,attention",
+    ),
     "picture of many": (["12+34", "--out", "seen.png"], "holds the picture of one lens"),
     "vectors of many": (["12+34", "--out", "seen.svg"], "holds the picture of one lens"),
     "other picture": (

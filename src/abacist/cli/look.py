@@ -32,9 +32,14 @@ def run(arguments: list[str]) -> int:
     from abacist.inspection.lens import LENSES
     from abacist.reports import csv_records, lens_views, matplotlib_figures, terminal
 
+    names = parsed.lens.split(",")
+    if parsed.other is not None and not {"patching", "all"} & set(names):
+        raise UserError(
+            f"--with is the second problem of the lens patching, and the lenses are {parsed.lens}. "
+            "Try --lens patching."
+        )
     trained = named_run.load(parsed, parsed.device)
     inspected = trained.look(parsed.problem[0], parsed.other, parsed.num_problems)
-    names = parsed.lens.split(",")
     targets = _targets(parsed.out, names)
     findings, notes = _look(inspected, names)
     records = {name: finding.to_json() for name, finding in findings.items()}
