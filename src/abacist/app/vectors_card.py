@@ -4,7 +4,7 @@ import json
 
 from abacist.app.vectors import Vectors
 from abacist.intervals import percent
-from abacist.reports.html_builder import Markup, element, figure
+from abacist.reports.html_builder import Markup, element, figure, prose
 
 _SIDE = 260
 _MARGIN = 16
@@ -54,8 +54,10 @@ def _slider(embeddings: Vectors) -> Markup:
     if len(embeddings.steps) < 2:
         return element(
             "p",
-            "The embeddings of this run were not recorded during training, so only the last step is shown. "
-            "Train with --training.record_embeddings_every 100 to see how the vectors develop.",
+            prose(
+                "The embeddings of this run were not recorded during training, so only the last step is "
+                "shown. Train with `--training.record_embeddings_every 100` to see how the vectors develop."
+            ),
             class_="muted",
         )
     last = len(embeddings.steps) - 1

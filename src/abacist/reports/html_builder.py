@@ -57,7 +57,12 @@ def table(table: Table) -> Markup:
     bodies = (element("tbody", *(_row(row, kinds) for row in rows)) for rows in table.groups)
     return element(
         "div",
-        element("table", element("caption", table.caption), element("thead", head), *bodies),
+        element(
+            "table",
+            element("caption", element("span", _lines(table.caption))),
+            element("thead", head),
+            *bodies,
+        ),
         class_="scroll",
         role="region",
         aria_label=table.caption,
@@ -71,8 +76,14 @@ def figure(picture: Markup, caption: str) -> Markup:
 
 
 def code(text: str) -> Markup:
-    """Text to type."""
-    return element("code", text)
+    """Return text to type, in which no line ends within the name of an option."""
+    return element(
+        "code",
+        *(
+            element("span", part, class_="option") if part.startswith("--") else part
+            for part in re.split(r"(--\S+)", text)
+        ),
+    )
 
 
 def command(text: str) -> Markup:

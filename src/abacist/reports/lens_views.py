@@ -116,8 +116,7 @@ def _place_attention(record: Record) -> list[View]:
             "next if an answer begins with its units.",
         ),
         _shares(
-            "Mean attention by field, and by place of the key minus place of the query "
-            f"(n = {sample})",
+            f"Mean attention by field and by difference of place (n = {sample})",
             by_field,
             names,
         ),
@@ -138,7 +137,7 @@ def _shares(
         values,
         list(heads),
         [columns[i].replace(" ", "\n") for i in picks],
-        column_label="place of what is looked at, minus the place of the token that looks",
+        column_label="place of the key minus place of the query",
         value_label="attention",
         caption=caption,
         texts=[[_whole_percent(value) for value in row] for row in values],

@@ -169,11 +169,18 @@ def even_ticks(last: float) -> list[tuple[float, str]]:
     return [(i * stride, f"{i * stride:,.0f}") for i in range(int(last / stride) + 1)]
 
 
+def short(value: float) -> str:
+    """A positive number with three digits as people write it: 0.0123, 2.83, 5.81·10⁻⁷."""
+    return f"{value:.3g}" if 0.001 <= value < 1000 else _scientific(value, 2)
+
+
 def _power(value: float) -> str:
-    """A number as people write it: 0.01, 10,000, 2·10⁻⁵."""
-    if 0.001 <= value < 1e7:
-        return f"{value:,.10g}"
-    factor, _, exponent = f"{value:.0e}".partition("e")
+    """A round number as people write it: 0.01, 10,000, 2·10⁻⁵."""
+    return f"{value:,.10g}" if 0.001 <= value < 1e7 else _scientific(value, 0)
+
+
+def _scientific(value: float, decimals: int) -> str:
+    factor, _, exponent = f"{value:.{decimals}e}".partition("e")
     raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"10{raised}" if factor == "1" else f"{factor}·10{raised}"
 

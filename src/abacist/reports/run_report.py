@@ -46,7 +46,7 @@ SUITES = {
     "strata": "exact match by operation, length and carry chain; exact answer; token accuracy; perplexity",
     "splits": "training, validation and test problems compared",
     "probes": "fixed problems: single digits, both orders, long carries, powers of ten",
-    "grid": "every pair of operand lengths, as a heat map; with --recurrences, one for each number of them",
+    "grid": "every pair of operand lengths, as a heat map for each number of recurrences",
     "recurrences": "a looped model with 1, 2, 4, 8, 16 and 32 recurrences",
     "notation": "the same problems with other spaces than in training",
     "exhaustive": "every problem of a finite space",
@@ -59,7 +59,7 @@ _MOST_ROWS = 400
 
 
 def run_report(records: RunRecords) -> str:
-    """The whole page."""
+    """Return the HTML page about a run, made from its records."""
     parts = [
         Part("scorecard", "Scorecard", _scores(records)),
         Part("failures", "Failures", _failures(records)),

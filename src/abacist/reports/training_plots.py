@@ -94,7 +94,9 @@ def _loss_chart(curves: Sequence[Curve], is_logarithmic: bool) -> LineChart | No
         else plots.linear_axis(_LOSS, max(values))
     )
     scale = "logarithmic" if is_logarithmic else "linear"
-    summary = of_each(curves, lambda curve: f"from {curve.y[0]:.3g} to {curve.y[-1]:.3g}")
+    summary = of_each(
+        curves, lambda curve: f"from {plots.short(curve.y[0])} to {plots.short(curve.y[-1])}"
+    )
     return LineChart(
         f"Loss by training step, {scale} scale. {summary}",
         curves,

@@ -178,7 +178,7 @@ def _obstacle(trained_model: TrainedModel) -> str | None:
 
 
 GRID = Suite(
-    "every pair of operand lengths, as a heat map; with --recurrences, one for each number of them",
+    "every pair of operand lengths, as a heat map for each number of recurrences",
     _obstacle,
     by_both_lengths,
 )
