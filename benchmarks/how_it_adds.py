@@ -384,7 +384,7 @@ def tables(record: dict[str, Any], learned: Sequence[dict[str, Any]]) -> dict[st
         f"| {row['patched']} | {row['mean']:.2f} | {_percentage(row['more than half'])} |"
         for row in record["patching"]
     ]
-    probes = ["| after | carry read rightly | saying always the same |", "|---|---|---|"]
+    probes = ["| after | carry read correctly | always the same answer |", "|---|---|---|"]
     probes += [
         f"| {row['stage']} | {_percentage(row['accuracy'])} | {percent(row['majority'])} |"
         for row in record["carry-probe"]["probes"]

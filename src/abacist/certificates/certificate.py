@@ -11,8 +11,8 @@ The argument, in full in `docs/certificate.md`:
 3. Which *contexts* a pattern can hold follows from the algorithm that the format writes down:
    `column_addition`, `long_multiplication`, `non_restoring_division` or `insertion_sort`. All of them
    are enumerated, and in each the model's next token is compared with the right one.
-4. If none is wrong, the model writes every token of every answer rightly after a right prefix; by
-   induction from token to token it writes every answer rightly.
+4. If none is wrong, the model writes every token of every answer correctly after a right prefix; by
+   induction from token to token it writes every answer correctly.
 """
 
 import time

@@ -128,7 +128,7 @@ def check_covered(trained_model: TrainedModel) -> None:
 
 
 def _value(config: ModelConfig, setting: str) -> object:
-    """A setting, without what matters only while training."""
+    """Return the value of a setting, without the parts that matter only during training."""
     if setting == "positions":
         return tuple(replace(scheme, init_std=0.0) for scheme in config.positions)
     return getattr(config, setting)

@@ -3,7 +3,7 @@
 A token of such a line points to one token of the prompt, or to nothing, and these two alone decide
 the next token (formats/insertion_sort.py): a digit is compared with the digit it points to, and any
 other token is followed by a copy of the token it points to. Suppose that a model sees no more than
-a token and the token it points to. Then it sorts every list rightly if it is right for every pair.
+a token and the token it points to. Then it sorts every list correctly if it is right for every pair.
 
 The pairs are enumerated for lists of up to as many numbers as the task allows. All of them do occur:
 `_Pairs.operands` makes a problem from each.

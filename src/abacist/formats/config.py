@@ -306,7 +306,7 @@ class InsertionSortFormatConfig(_WorkedOutFormatConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ParallelFormatConfig(FormatConfig):
-    """For encoders, which write all answer tokens at once, at slots after `=` or over the prompt."""
+    """Notation of encoders, which write all answer tokens at once, at slots after `=` or over the prompt."""
 
     kind: ClassVar = "parallel"
     coordinates: ClassVar = ("index", "place")

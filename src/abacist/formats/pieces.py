@@ -83,7 +83,7 @@ def join(pieces: list[Piece], padding: int, end: bool = False) -> Tensor:
 def _join_aligned(
     pieces: list[Piece], common_widths: list[int | None], padding: int, end: bool
 ) -> Tensor:
-    """`join` for pieces of which only the last differs in width between lines: all columns line up."""
+    """Join pieces of which only the last differs in width between lines, so that all columns line up."""
     columns = []
     for piece, width in zip(pieces, common_widths, strict=True):
         ids = piece.ids_BW.to(torch.uint8)

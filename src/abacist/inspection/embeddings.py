@@ -25,7 +25,7 @@ _RAW_DIMENSIONS = 2
 
 @dataclass(frozen=True)
 class Table(Finding):
-    """One table of embeddings."""
+    """One set of embeddings, such as those of the digits, with their principal components."""
 
     name: str
     """`digits`, `all symbols`, or `learned` and the coordinate of the positions."""
@@ -67,7 +67,7 @@ class TableOverTime(Finding):
 
 @dataclass(frozen=True)
 class Evolution(Finding):
-    """The tables during training."""
+    """The same sets of embeddings at every step of which a copy was kept."""
 
     tables: list[TableOverTime]
 

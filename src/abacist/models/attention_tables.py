@@ -58,7 +58,7 @@ class AttentionTables:
 
     @torch.no_grad()
     def __init__(self, model: Transformer) -> None:
-        """Make the tables of a model that `suits_tables`."""
+        """Compute the tables of a model for which `suits_tables` holds."""
         block = model.blocks[0]
         assert isinstance(block, Block)
         self.schemes = model.schemes

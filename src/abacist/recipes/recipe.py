@@ -11,7 +11,7 @@ from abacist.tasks.config import TASKS, TaskConfig
 from abacist.training.config import TrainingConfig
 
 _LONGEST_NAME = 100
-"""Characters."""
+"""Largest number of characters of a name."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -61,7 +61,7 @@ def chart(groups: Sequence[ComparedGroup], rows: Sequence[GroupRow]) -> Bars | N
 
 
 def comparison_page(groups: Sequence[ComparedGroup], rows: Sequence[GroupRow]) -> str:
-    """The whole page."""
+    """Return the HTML page that compares groups: a picture, and a table for each suite."""
     shown = tables(groups, rows)
     parts = [
         Part(f"table-{number}", view.caption, [table(view)]) for number, view in enumerate(shown)

@@ -115,7 +115,7 @@ def by_carry_chain(section: Section) -> LineChart | None:
 
 
 def by_place(section: Section) -> LineChart | None:
-    """Token accuracy by place."""
+    """Return the chart of token accuracy by place; None if the section has fewer than two places."""
     start = "tokens at place "
     places = {
         row.name.removeprefix(start): row.proportion

@@ -90,7 +90,7 @@ def _name(group: GroupResults, results: Results) -> str:
 
 
 def _seeds(count: int, group: GroupResults) -> str:
-    """A number of seeds; good if it is all of them."""
+    """Return the cell for a number of seeds, marked as good if it is all of them."""
     return Cell(f"{count}", "good" if count == len(group.outcomes) else "bad")
 
 

@@ -111,7 +111,7 @@ def _width(text: str) -> int:
 
 
 def _drawn(plot: HeatMap) -> Text:
-    """One character for each cell: the fuller, the larger; a full block means the largest value."""
+    """Return one character for each cell; a fuller block stands for a larger value, a full one for the largest."""
     margin = max(map(_width, plot.rows)) + 1
     text = Text(f"{plot.title}\n", style="italic")
     if all(len(name) == 1 for name in plot.columns):

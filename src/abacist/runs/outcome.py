@@ -49,7 +49,7 @@ class Outcome:
 
     @property
     def exact_match(self) -> Proportion:
-        """Exact match of the first row; of no problems if training failed."""
+        """Exact match in the first row of the scorecard, or that of no problems if training failed."""
         if not self.rows:
             return Proportion(0, 0)
         return Proportion(self.rows[0]["n"] - self.rows[0]["errors"], self.rows[0]["n"])

@@ -41,9 +41,9 @@ class Verdicts:
     """Which problems of a batch are answered correctly."""
 
     correct: Tensor
-    """bool (B,)"""
+    """bool (B,): whether every target token of a line is predicted correctly."""
     margins: Tensor
-    """(B,): the smallest margin over the answer's tokens, in logits; negative where it is wrong."""
+    """(B,): the smallest margin over the target tokens of a line, in logits; negative where one is wrong."""
 
     @property
     def proportion(self) -> Proportion:
