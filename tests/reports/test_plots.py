@@ -8,7 +8,7 @@ from rich.console import Console
 from abacist.intervals import Proportion
 from abacist.reports import matplotlib_figures, plots, svg
 from abacist.reports.html_builder import Markup, element, prose, table
-from abacist.reports.plots import Axis, Curve, LineChart
+from abacist.reports.plots import Axis, Bars, Curve, LineChart
 from abacist.reports.score_plots import length_grid
 from abacist.reports.tables import Cell, Table, markdown, shortened, telling_rows
 from abacist.reports.terminal import Shown
@@ -173,3 +173,11 @@ def test_points_in_three_dimensions_are_drawn_from_two_sides():
     assert above.axes == ["component 1", "component 3"]
     assert above.frames == {"last": [(0, 2), (3, 5)]}
     assert len(matplotlib_figures._figure([points], None).axes) == 2
+
+
+def test_long_names_in_the_legend_of_bars_stand_below_each_other():
+    names = [f"a group with a long name (n = {number})" for number in range(3)]
+    bars = Bars("bars", ["row"], {name: [0.5] for name in names}, "share", percent=True)
+    drawn = svg.draw(bars)
+    places = re.findall(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*class="legend"', drawn)
+    assert len(places) == len({y for _, y in places}) == 3

@@ -152,15 +152,15 @@ def _bars(plot: Bars) -> Markup:
             if key in plot.intervals:
                 low, high = (_x(axis, bound) for bound in plot.intervals[key][row])
                 line = f"M{low:.1f},{y + thickness / 2 - 1:.1f}H{high:.1f}"
-                marks.append(element("path", d=line, class_="axis"))
+                marks.append(element("path", d=line, class_="interval"))
         top += name_height + len(series) * thickness + gap
     for value, text in axis.ticks:
         marks.append(_text(_x(axis, value), top + 10, text, "tick", "middle"))
-    for number, (key, _) in enumerate(series):
-        left = _LEFT + 150 * number
-        marks.append(_rectangle(left, top + 20, 12, 9, f"mark c{number % len(_MARKERS)}"))
-        marks.append(_text(left + 18, top + 29, key, "legend"))
-    return _picture(plot.title, marks, _WIDTH, top + 38)
+    places, rows = _legend_places([key for key, _ in series], top + 20)
+    for number, ((key, _), (left, y)) in enumerate(zip(series, places, strict=True)):
+        marks.append(_rectangle(left, y, 12, 9, f"mark c{number % len(_MARKERS)}"))
+        marks.append(_text(left + 18, y + 9, key, "legend"))
+    return _picture(plot.title, marks, _WIDTH, top + 20 + _LEGEND_ROW * rows)
 
 
 def _panels(plot: Points) -> Markup:
@@ -292,16 +292,25 @@ def _curve(number: int, curve: Curve, across: Axis, up: Axis, band: bool) -> lis
 
 def _legend(names: Sequence[str]) -> tuple[list[Markup], int]:
     """The names of the curves below the chart, where they cover nothing, and their number of rows."""
-    columns = 2 if max(map(len, names)) <= _SHORT_NAME else 1
+    places, rows = _legend_places(names, _HEIGHT + 8)
     marks = []
-    for number, name in enumerate(names):
-        left = _LEFT + (number % columns) * (_WIDTH - _LEFT - _RIGHT) / 2
-        y = _HEIGHT + 8 + _LEGEND_ROW * (number // columns)
+    for number, (name, (left, y)) in enumerate(zip(names, places, strict=True)):
         kind = number % len(_MARKERS)
         marks.append(element("path", d=f"M{left:g},{y:g}h22", class_=f"curve c{kind}"))
         marks.append(_marker(kind, left + 11, y))
         marks.append(_text(left + 28, y + 4, name, "legend"))
-    return marks, math.ceil(len(names) / columns)
+    return marks, rows
+
+
+def _legend_places(names: Sequence[str], top: float) -> tuple[list[tuple[float, float]], int]:
+    """Left edge and height of every name of a legend, two in a row if they are short, and the rows."""
+    columns = 2 if max(map(len, names)) <= _SHORT_NAME else 1
+    width = (_WIDTH - _LEFT - _RIGHT) / 2
+    places = [
+        (_LEFT + (number % columns) * width, top + _LEGEND_ROW * (number // columns))
+        for number in range(len(names))
+    ]
+    return places, math.ceil(len(names) / columns)
 
 
 def _ticks(names: Sequence[str]) -> list[tuple[int, str]]:
