@@ -38,11 +38,12 @@ def exp_with_bound(x: Tensor, error: Tensor) -> tuple[Tensor, Tensor]:
     return value, value * (error.expm1() * (1 + ULPS_OF_EXP * UNIT) + ULPS_OF_EXP * UNIT)
 
 
-def seconds(action: Callable[[], object]) -> float:
-    """Return the processor seconds of an action."""
+def seconds(action: Callable[[], object], repeats: int) -> float:
+    """Return the processor seconds of an action, the mean of several."""
     begin = time.process_time()
-    action()
-    return time.process_time() - begin
+    for _ in range(repeats):
+        action()
+    return (time.process_time() - begin) / repeats
 
 
 def float64_actions(side: int) -> dict[str, Callable[[], object]]:
@@ -57,7 +58,7 @@ def float64_actions(side: int) -> dict[str, Callable[[], object]]:
 
 def interval_actions(side: int) -> dict[str, Callable[[], object]]:
     """The same two operations in interval arithmetic."""
-    import flint
+    flint = importlib.import_module("flint")
 
     x, weight = ([[random.random() for _ in range(side)] for _ in range(side)] for _ in range(2))
     left, right = flint.arb_mat(x), flint.arb_mat(weight)
@@ -85,8 +86,7 @@ def main() -> None:
         times: dict[str, list[float]] = {way: [] for way in ways}
         for _ in range(REPEATS):
             for way, actions in ways.items():
-                spent = seconds(lambda a=actions[what], r=repeats[way]: [a() for _ in range(r)])
-                times[way].append(spent / repeats[way])
+                times[way].append(seconds(actions[what], repeats[way]))
         medians = {way: statistics.median(spent) for way, spent in times.items()}
         for way, median in medians.items():
             print(f"{what:14}{way:22}{n / median / 1e6:10,.1f} million per processor second")

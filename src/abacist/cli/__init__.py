@@ -70,8 +70,8 @@ def main(arguments: list[str] | None = None) -> int:
             streams.abandon_output()
             return 1
         except Exception as error:
-            if complaint := memory_complaint(error):
-                streams.complain(complaint)
+            if out_of_memory := memory_complaint(error):
+                streams.complain(out_of_memory)
                 return 1
             from abacist import extensions
 

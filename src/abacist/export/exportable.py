@@ -25,8 +25,8 @@ from abacist.runs.run import Run
 from abacist.tasks.config import ArithmeticConfig, SortingConfig
 from abacist.training import checkpoint
 
-_Windows = tuple[tuple[str, tuple[int, int]], ...]
-"""Coordinate and window of each position scheme."""
+_Windows = tuple[tuple[str, tuple[int, int] | None], ...]
+"""Coordinate and window of each position scheme; None for a scheme without a window."""
 _COLUMN_WINDOWS = (("place", (0, 1)), ("row", (-2, 0)))
 _DIVISION_WINDOWS = (("row", (-2, 0)), ("place", (0, 2)), ("step", (0, 2)))
 _LAYOUTS: dict[str, tuple[str, tuple[_Windows, ...]]] = {

@@ -50,7 +50,7 @@ class Optimizer:
                 parameter.grad = gradient.view_as(parameter)
         count = sum(parameter.numel() for parameter in others)
         self.adamw = AdamW(self.flat[:count], self.gradient[:count], config)
-        self.muon = None
+        self.muon: torch.optim.Optimizer | None = None
         if matrices:
             # Updates are scaled to the size of AdamW's, so that both use one learning rate.
             self.muon = torch.optim.Muon(
