@@ -390,7 +390,7 @@ MODEL = {
 SCHEME = {
     "encoding": ["relative"], "added_to": ["input"], "offset": ["none"], "max_offset": [0],
     "subset_of": [0], "num_buckets": [0], "coordinate": None, "window": None, "num_positions": None,
-    "base": None, "max_distance": None, "init_std": None, "slope": None, "beyond": None,
+    "base": None, "max_distance": None, "init_std": None, "slope": None, "beyond": None,  # may be absent
 }
 # fmt: on
 
@@ -422,7 +422,7 @@ def find_calculation(recipe: dict[str, Any], covered: list[Columns]) -> Columns:
 def find_windows(schemes: list[dict[str, Any]], covered: list[Windows]) -> Windows:
     """The windows of a model's position schemes, in the order of its bias tables."""
     for number, scheme in enumerate(schemes):
-        check_settings(f"model.positions.{number}", scheme, SCHEME)
+        check_settings(f"model.positions.{number}", {"beyond": None} | scheme, SCHEME)
     windows: Windows = {s["coordinate"]: tuple(s["window"] or ()) for s in schemes}
     if windows not in covered or len(windows) != len(schemes):
         choices = " or ".join(map(str, covered))

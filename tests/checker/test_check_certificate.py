@@ -80,6 +80,12 @@ def test_a_certified_run_is_certified(outcome, proof):
     assert first == f"CERTIFIED: {proof.reason}"
 
 
+def test_the_committed_run_is_certified_although_it_lacks_a_newer_setting(capsys):
+    run = PROGRAM.parents[1] / "examples" / "add-tiny"
+    assert "beyond" not in (run / "run.json").read_text()
+    assert checker.main([str(run)], SUMS_AND_DIFFERENCES) == 0, capsys.readouterr()
+
+
 def test_the_count_and_the_smallest_margin_are_those_of_the_proof(outcome, proof):
     assert f"{proof.neighbourhoods:,} neighbourhoods checked, 0 wrong" in outcome.stdout
     margin = float(outcome.stdout.partition("smallest margin ")[2].split()[0])
