@@ -77,8 +77,11 @@ class AnnotatedTokens:
         """Return the same lines on another device."""
         if self.ids.device == device:
             return self
+        # Towards the CPU, a copy that does not block could be read before it has arrived.
+        overlaps = device.type != "cpu"
         moved = {
-            name: tensor.to(device, non_blocking=True) for name, tensor in self._tensors().items()
+            name: tensor.to(device, non_blocking=overlaps)
+            for name, tensor in self._tensors().items()
         }
         return AnnotatedTokens(**moved)
 
