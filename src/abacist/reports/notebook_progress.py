@@ -1,6 +1,6 @@
 """The progress of a training below the cell of a notebook that started it: a bar, loss and accuracy.
 
->>> abacist.train("add")                      # ██████ 750 of 1,500 steps, loss 0.0021, …
+>>> abacist.train("add")                      # ██████ 750 of 900 steps, loss 0.0021, …
 >>> abacist.train("add", progress=False)      # silent
 """
 
