@@ -64,8 +64,8 @@ def test_logits_are_those_of_torch_at_every_batch_and_length(example, file, batc
         expected = example.model(ids, coordinates)
     logits = logits_of(onnxruntime.InferenceSession(file), ids, coordinates)
     assert logits.shape == (batch, length, 14)
-    # The largest logit of this model is above 100, where float32 has steps of 8e-6.
-    assert float((logits - expected).abs().max()) < 3e-6 * float(expected.abs().max())
+    # The largest logit is above 100. On these lines two of torch's own ways differ by 7e-4.
+    assert float((logits - expected).abs().max()) < 1e-5 * float(expected.abs().max())
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ windows, before whose sublayers the residual stream is normalised: the models of
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from abacist.certificates.record import Certificate
 from abacist.errors import ConfigurationError
@@ -66,7 +67,8 @@ class Exportable:
     def extensions(self) -> list[str]:
         """Files and modules that the run needs and that are not part of this package."""
         needed = read_run_json(self.run.directory).get("extensions", [])
-        return [str(extension["source"]) for extension in needed]
+        # The directory of a file belongs to the machine of the training.
+        return [Path(extension["source"]).name for extension in needed]
 
     @property
     def config(self) -> ModelConfig:
