@@ -217,7 +217,9 @@ def test_a_certificate_of_other_weights_is_not_exported(example, tmp_path):
     assert exported.certificate is None
     assert "speaks of other weights" in exported.objection
     certificate.unlink()
-    assert "Type abacist prove" in exportable.of_run(abacist.load(path), "html").objection
+    exported = exportable.of_run(abacist.load(path), "html")
+    assert f"Type abacist prove {path}." in exported.objection
+    assert "Type abacist prove RUN." in exported.shared_objection
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,12 @@ class Exportable:
         return windows
 
     @property
+    def shared_objection(self) -> str:
+        """`objection` for files that travel: it names no directory of the machine that made them."""
+        path = str(self.run.path)
+        return self.objection.replace(f"{path}/", "").replace(path, "RUN")
+
+    @property
     def weights_sha256(self) -> str:
         """SHA-256 of `model.safetensors`, in hexadecimal."""
         return hashlib.sha256(self.weights).hexdigest()

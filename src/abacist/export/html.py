@@ -101,7 +101,7 @@ def _data(exportable: Exportable) -> dict[str, object]:
             "roundingIsProved": certificate.rounding_is_proved,
             "weightsHash": certificate.weights_sha256,
         },
-        "objection": exportable.objection,
+        "objection": exportable.shared_objection,
         "weights": base64.b64encode(exportable.weights).decode(),
     }
 

@@ -67,7 +67,7 @@ def _claim(exportable: Exportable) -> str:
     if certificate is None:
         return (
             "**Not certified:** it may err.\n"
-            f"The reason is: {_plain(exportable.objection).rstrip('.')}.\n"
+            f"The reason is: {_plain(exportable.shared_objection).rstrip('.')}.\n"
         )
     margin = number(certificate.smallest_margin, ".2f")
     return (
