@@ -31,7 +31,7 @@ SCORE = Score(suites=(), digits=(10,), num_problems=10, proved=False)
 
 
 def plan(trials: int) -> Plan:
-    """Return a sweep of so many seeds that hardly train and are hardly scored."""
+    """Return a sweep of seeds that hardly train and are hardly scored."""
     group = sweep.of_seeds(SHORT, range(1)).groups[0]
     return Plan(recipe=SHORT, groups=[group], seeds=list(range(trials)), score=SCORE)
 

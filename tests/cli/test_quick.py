@@ -33,7 +33,7 @@ def test_warm_up_decay_and_curriculum_shrink_with_the_steps():
 def test_quick_means_the_same_in_python(tmp_path, quick_settings):
     settings = {k: v for k, v in quick_settings.items() if "steps" not in k}
     trained = abacist.train("add", out=tmp_path / "run", quick=0.01, settings=settings)
-    assert trained.recipe.training.num_steps == 15
+    assert trained.recipe.training.num_steps == 9
     with pytest.raises(ConfigurationError, match=r"quick must be 0\.001 to 1, got 2"):
         abacist.train("add", out=tmp_path / "other", quick=2)
     assert not (tmp_path / "other").exists()
@@ -46,9 +46,9 @@ def test_quick_trains_and_settings_that_are_typed_win(run, tmp_path, quick_setti
     options = ("--train-only", "--json", "--out", str(path), "--quick", "0.01")
     code, out, _ = run("train", *options, *words, "--training.warmup_steps", "2")
     assert code == 0
-    assert json.loads(out)["steps"] == 15
+    assert json.loads(out)["steps"] == 9
     stored = json.loads((path / "run.json").read_text())["recipe"]["training"]
-    assert (stored["num_steps"], stored["warmup_steps"]) == (15, 2)
+    assert (stored["num_steps"], stored["warmup_steps"]) == (9, 2)
     code, _, err = run("train", "--resume", "--out", str(path), "--quick", "0.5")
     assert code == 2
     assert "--quick belongs to the start of a run" in err

@@ -10,7 +10,7 @@ says which notation it is in.
 >>> format.text(problem)  # 23*45
 '<product>32*54=⁰[15]5¹[10]1¹1⁰[12]3¹[8]0¹1<end>'
 >>> format.text(problem)  # 97%8
-"<division>97%8=-0:10-1:3'9'+9:5'4+8:3'5+7:1'6+6:96+5:7'7+4:5'8+3:3'9+2:1'0'-0:<end>"
+"<division>97%8=[-0]:10[-1]:3'9'[+9]:5'4[+8]:3'5[+7]:1'6[+6]:96[+5]:7'7[+4]:5'8[+3]:3'9[+2]:1'0'[-0]:<end>"
 
 * Sums are written as in `reversed`, differences as in `complement`, products as in
   `long-multiplication`, and `//` and `%` as in `non-restoring-division`.
@@ -118,8 +118,10 @@ class CalculatorFormat:
         self.config = config
         operations = tuple(o for notation in _NOTATIONS for o in notation.operations)
         symbols = (*operations, "=", ":", "<end>", *(notation.start for notation in _NOTATIONS))
+        # In brackets, so that the count -3 of a division is not read where `54-321` is meant.
+        counts = tuple(f"[{action}]" for action in ACTIONS)
         self.vocabulary = Vocabulary(
-            (*DIGITS, *MARKED, *ACTIONS, *symbols, *CARRIES, *PRODUCT_TOKENS)
+            (*DIGITS, *MARKED, *counts, *symbols, *CARRIES, *PRODUCT_TOKENS)
         )
         self.end_id = self.vocabulary.id("<end>")
         self.members = tuple(

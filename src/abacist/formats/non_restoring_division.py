@@ -107,7 +107,9 @@ class NonRestoringDivisionFormat(CalculationFormat):
         self.config = config
         symbols = (*MARKED, *ACTIONS, *task.operations, "=", ":")
         super().__init__(task, config.start_token, symbols, shared=shared)
-        self.first_marked, self.first_done = self.vocabulary.id("0'"), self.vocabulary.id("-0")
+        # The calculator spells counts differently; they follow the marked digits there as well.
+        self.first_marked = self.vocabulary.id(MARKED[0])
+        self.first_done = self.first_marked + len(MARKED)
         self.colon_id = self.vocabulary.id(":")
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
