@@ -17,7 +17,7 @@ COMMAND = f"{sys.executable} -m abacist.cli"
 
 
 def shell(command: str, **options) -> subprocess.CompletedProcess:
-    return subprocess.run(["bash", "-c", command], capture_output=True, timeout=60, **options)
+    return subprocess.run(["bash", "-c", command], capture_output=True, timeout=180, **options)
 
 
 @pytest.mark.parametrize("streams", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full"])
