@@ -5,9 +5,10 @@ import torch
 from small_models import place_window, random_model, random_problems, write
 from torch import Tensor, nn
 
+from abacist.errors import ConfigurationError
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.models.config import POSITIONS, PositionScheme
-from abacist.models.teacher_forcing import IGNORED, Predictions, teacher_forced
+from abacist.models.teacher_forcing import IGNORED, Predictions, coordinates_of, teacher_forced
 from abacist.models.transformer import Transformer
 
 RAGGED = [(1, 1), (3, 5), (7, 2), (1, 8)]
@@ -56,6 +57,31 @@ def test_logits_and_gradients_are_those_of_all_pairs(
         torch.testing.assert_close(got.logits[kept], dense.logits[expected])
         for by_id, by_token in zip(gradients(model, got), expected_gradients, strict=True):
             torch.testing.assert_close(by_id, by_token, rtol=1e-7, atol=1e-9)
+
+
+def test_hooks_and_further_recurrences_are_not_ignored_where_gradients_are_taken() -> None:
+    model = random_model()
+    lines = write(random_problems(RAGGED))
+    coordinates, is_token, seen = coordinates_of(lines), lines.index >= 0, []
+
+    def hook(name: str, value: Tensor) -> Tensor:
+        seen.append(name)
+        return value
+
+    plain = model(lines.ids, coordinates)
+    hooked = model(lines.ids, coordinates, hook=hook)
+    torch.testing.assert_close(hooked[is_token], plain[is_token])
+    assert "hook_embed" in seen
+    twice = model(lines.ids, coordinates, recurrences=2)
+    dense_twice = model(lines.ids, coordinates, path="dense", recurrences=2)
+    torch.testing.assert_close(twice[is_token], dense_twice[is_token])
+    assert not torch.allclose(twice[is_token], plain[is_token])
+    with pytest.raises(ConfigurationError, match="recurrences must be 1 or more, got 0"):
+        model(lines.ids, coordinates, recurrences=0)
+    more = teacher_forced(model, lines, only_targets=True, recurrences=2)
+    dense = teacher_forced(model, lines, path="dense", recurrences=2)
+    is_target = dense.labels != IGNORED
+    torch.testing.assert_close(more.logits[is_target], dense.logits[is_target])
 
 
 def test_tokens_without_a_label_are_left_out_where_lines_differ() -> None:

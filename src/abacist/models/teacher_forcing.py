@@ -89,7 +89,8 @@ def teacher_forced(
     else:
         labels = torch.where(lines.target, lines.labels, IGNORED)[:, first:].long()
     coordinates = coordinates_of(lines, equal_lengths)
-    if only_targets and not equal_lengths and path == "auto" and model.reads_ids_alone:
+    is_plain = path == "auto" and recurrences in (None, 1)
+    if only_targets and not equal_lengths and is_plain and model.reads_ids_alone:
         tokens = model.coordinates_by_scheme(coordinates, len(lines.ids), generator)
         is_target = labels != IGNORED
         logits = model.logits_by_id(lines.ids, tokens, first, is_target)

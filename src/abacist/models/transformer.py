@@ -169,13 +169,14 @@ class Transformer(nn.Module):
         Raises `ConfigurationError` where `recurrences` is below 1, and `ProblemError` where a
         line is too long for this model.
         """
-        scheme_coordinates = self.coordinates_by_scheme(coordinates, ids_BT.shape[0], generator)
-        if path == "by-id" or (path == "auto" and torch.is_grad_enabled() and self.reads_ids_alone):
-            return self.logits_by_id(ids_BT, scheme_coordinates, first)
-        embedded = self.embed(ids_BT, scheme_coordinates, hook)
         recurrences = self.config.recurrences if recurrences is None else recurrences
         if recurrences < 1:
             raise ConfigurationError(f"recurrences must be 1 or more, got {recurrences}.")
+        scheme_coordinates = self.coordinates_by_scheme(coordinates, ids_BT.shape[0], generator)
+        is_training_pass = path == "auto" and torch.is_grad_enabled() and hook is None
+        if path == "by-id" or (is_training_pass and self.reads_ids_alone and recurrences == 1):
+            return self.logits_by_id(ids_BT, scheme_coordinates, first)
+        embedded = self.embed(ids_BT, scheme_coordinates, hook)
         depth = recurrences * len(self.blocks)
         all_view, tail_view = self.views(scheme_coordinates, first, path, only_tail=depth == 1)
         query_key_encoding = self.query_key_encoding(scheme_coordinates, embedded.dtype)

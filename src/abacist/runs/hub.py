@@ -77,7 +77,9 @@ def one_line_errors(failure: str) -> Iterator[None]:
     except Exception as error:
         # Which classes there are depends on the HTTP client of the installed version.
         kind = type(error).__name__
-        if kind in ("LocalTokenNotFoundError", "HfHubHTTPError") or "401" in str(error):
+        if kind in ("LocalTokenNotFoundError", "HfHubHTTPError") or re.search(
+            r"\b401\b", str(error)
+        ):
             advice = "Type hf auth login, and check the name."
         elif kind in ("RepositoryNotFoundError", "RevisionNotFoundError"):
             advice = "Check the name; type hf auth login for a private repository."
