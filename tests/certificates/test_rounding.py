@@ -104,6 +104,18 @@ def test_margins_in_float32_lose_no_more_than_the_bound(setting):
     assert bool((bound.real <= bound.computed).all())
 
 
+def test_the_smallest_margin_is_bounded_as_closely_where_others_are_large_enough(setting):
+    bounded = BoundedModel(setting.exact)
+    target = bounded.logits(setting.pattern, setting.ids).value.argmax(dim=1)
+    close = bounded.margins(setting.pattern, setting.ids, target)
+    enough = float(close.implemented.median())
+    quick = bounded.margins(setting.pattern, setting.ids, target, enough)
+    assert bool((quick.implemented <= close.implemented).all())
+    below = quick.implemented < enough
+    torch.testing.assert_close(quick.implemented[below], close.implemented[below])
+    assert float(quick.implemented.min()) == pytest.approx(float(close.implemented.min()))
+
+
 def test_the_bounds_hold_for_weights_at_the_worst_places_of_their_rounding(setting):
     """Rounding each weight up or down by half an ulp is a worst case that float32 might act like."""
     bound = BoundedModel(setting.exact).margins(setting.pattern, setting.ids, setting.target)

@@ -89,6 +89,15 @@ def test_input_that_is_not_utf_8_is_a_problem_that_cannot_be_read(certified, enc
     assert result.stderr.count(b"\n") == 1
 
 
+@pytest.fixture
+def ctrl_c_is_heard():
+    """Programs started meanwhile hear Ctrl-C, also where the tests run in the background of a script."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c_is_heard")
 @pytest.mark.parametrize("seconds", [0.15, 0.6, 1.2])
 def test_ctrl_c_pressed_twice_during_imports_is_one_line(tmp_path, seconds):
     # The interpreter itself has to start before Ctrl-C can be caught.

@@ -260,10 +260,14 @@ class _Tally:
             right = target.unsqueeze(1)
             others = logits.scatter(1, right, -torch.inf).amax(dim=1)
             return logits.gather(1, right).squeeze(1) - others
-        bound = self.bounded.margins(pattern, ids, target)
+        # Only the smallest margin matters, so no margin is bounded more closely than that takes.
+        bound = self.bounded.margins(pattern, ids, target, enough=self.implemented_margin)
         self.proved_margin = min(self.proved_margin, _smallest(bound.real))
-        self.implemented_margin = min(self.implemented_margin, _smallest(bound.implemented))
-        self.rounding_bound = max(self.rounding_bound, -_smallest(-bound.rounding))
+        implemented = bound.implemented.nan_to_num(nan=-torch.inf)
+        worst = int(implemented.argmin())
+        if float(implemented[worst]) < self.implemented_margin:
+            self.implemented_margin = float(implemented[worst])
+            self.rounding_bound = float(bound.rounding[worst])
         self._measure(pattern, ids[~(bound.implemented > 0)])
         return bound.computed
 

@@ -36,6 +36,7 @@ relative 10⁻¹², for which `enclosures.SLACK` makes up.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -58,7 +59,7 @@ from abacist.models.encodings import AlibiBias, DifferenceBias
 from abacist.models.transformer import Transformer
 from abacist.models.views import View
 
-_NUMBERS_AT_ONCE = 1 << 21
+_NUMBERS_AT_ONCE = 1 << 22
 """Size of the largest tensors, Jacobians of the hidden layer, that are held at a time."""
 _NEAREST_TOKENS = 6
 """Number of wrong tokens, those with the smallest margins, for which rounding is bounded most closely."""
@@ -66,6 +67,8 @@ _ULPS = 4
 """Largest error of exp, erf and square roots, in units in the last place."""
 _ROUNDINGS_OF_OWN_BIAS = 2**8
 """Number of units roundoff by which the bias of an extension's encoding may be off."""
+Closeness = Literal["quick", "close", "closest"]
+"""How closely rounding is bounded; closer takes longer."""
 _LIPSCHITZ = {"relu": 1.0, "gelu": 1.13, "silu": 1.1}
 """Largest slope of each activation, rounded up."""
 
@@ -124,12 +127,17 @@ class BoundedModel:
         return self._read_off(self._before_last_mlp(pattern, ids))
 
     @torch.no_grad()
-    def margins(self, pattern: Pattern, ids: Tensor, target: Tensor) -> MarginBound:
+    def margins(
+        self, pattern: Pattern, ids: Tensor, target: Tensor, enough: float = torch.inf
+    ) -> MarginBound:
         """Bound the margins of the right next tokens, int64 (n,), after receptive fields (n, M).
 
         `logits` adds up absolute values from layer to layer, as if all errors could conspire. Here
         the errors that reach the last MLP pass through the Jacobian of all that follows, which is
         far smaller; what the Jacobian leaves out is of second order and bounded as well.
+
+        Closer bounds take longer. A case for which a quick bound leaves at least `enough` of the
+        margin gets no closer one.
         """
         resid = self._before_last_mlp(pattern, ids)
         logits = self._read_off(resid)
@@ -139,24 +147,44 @@ class BoundedModel:
         real = difference - own * SLACK
         loss = ((logits.error.gather(1, right) + logits.error) * SLACK).nan_to_num(nan=torch.inf)
         if self._has_jacobian:
-            near = real.scatter(1, right, torch.inf)
-            near = near.topk(min(_NEAREST_TOKENS, near.shape[1]), dim=1, largest=False).indices
-            loss = torch.minimum(loss, self._loss_by_jacobian(resid, target, near))
-            left = (real - loss).scatter(1, right, torch.inf)
-            # Wherever this is enough, and a near token decides, no closer look is needed.
-            smallest = left.amin(dim=1)
-            decided = left.gather(1, near).amin(dim=1) <= smallest
-            is_right = real.scatter(1, right, torch.inf).amin(dim=1) > 0
-            unsure = (is_right & ~((smallest > 0) & decided)).nonzero().squeeze(1)
-            if len(unsure):
-                every = torch.arange(real.shape[1]).expand(len(unsure), -1)
-                closer = self._loss_by_jacobian(resid[unsure], target[unsure], every, tight=True)
-                loss[unsure] = torch.minimum(loss[unsure], closer)
+            self._bound_closer(resid, target, real, loss, enough)
         margins = (
             bound.scatter(1, right, torch.inf).amin(dim=1)
             for bound in (difference, real, real - loss)
         )
         return MarginBound(*margins)
+
+    def _bound_closer(
+        self, resid: Enclosure, target: Tensor, real: Tensor, loss: Tensor, enough: float
+    ) -> None:
+        """Lower the bounds `loss` on what rounding takes off the margins `real`, (n, V) each.
+
+        Cases for which a quick bound is not enough get a close one, and those for which the close
+        one is not enough either, or a far token decides, the closest one.
+        """
+        right = target.unsqueeze(1)
+        others = real.scatter(1, right, torch.inf)
+        near = others.topk(min(_NEAREST_TOKENS, real.shape[1]), dim=1, largest=False).indices
+        every = torch.arange(real.shape[1]).expand_as(real)
+        unsure = (others.amin(dim=1) > 0).nonzero().squeeze(1)
+        attempts: tuple[tuple[Closeness, Tensor], ...] = (
+            ("quick", near),
+            ("close", near),
+            ("closest", every),
+        )
+        for closeness, tokens in attempts:
+            if not len(unsure):
+                return
+            closer = self._loss_by_jacobian(
+                resid[unsure], target[unsure], tokens[unsure], closeness
+            )
+            loss[unsure] = torch.minimum(loss[unsure], closer)
+            left = others[unsure] - loss[unsure]
+            smallest = left.amin(dim=1)
+            settled = smallest >= enough
+            if closeness == "close":
+                settled |= (smallest > 0) & (left.gather(1, near[unsure]).amin(dim=1) <= smallest)
+            unsure = unsure[~settled]
 
     def _before_last_mlp(self, pattern: Pattern, ids: Tensor) -> Enclosure:
         """Enclose the residual stream of the last token before the last MLP, (n, D)."""
@@ -525,14 +553,14 @@ class BoundedModel:
     # The last MLP and the head, by their Jacobian ------------------------------------------
 
     def _loss_by_jacobian(
-        self, resid: Enclosure, target: Tensor, near: Tensor, tight: bool = False
+        self, resid: Enclosure, target: Tensor, near: Tensor, closeness: Closeness
     ) -> Tensor:
         """Bound how much of right logit minus each logit an implementation can lose, (n, V).
 
         The bound is closest for the tokens `near`, int64 (n, R), whose margins are taken back through
-        the whole chain; for others, the errors of two logits are added. With `tight`, the error of
-        the hidden layer goes through the Jacobian as well, which takes longer and helps where the
-        MLP bends strongly.
+        the whole chain; for others, the errors of two logits are added. A `close` bound needs a
+        matrix for each case, the Jacobian up to r below. In the `closest` one the error of the
+        hidden layer goes through its Jacobian as well, which helps where the MLP bends strongly.
 
         With m the residual stream and δ its error, the chain is
 
@@ -558,7 +586,7 @@ class BoundedModel:
         rounding_h = self._product_error(mlp.up.in_features + 1, size_n @ up.abs().t())
         rounding_h = rounding_h + self._product_error(1, _size(mlp.up.bias))
         error_h = (change_n + rounding_n) @ up.abs().t() + rounding_h
-        if tight:
+        if closeness == "closest":
             change_h = _weighted(first.before(up.expand(len(hidden), -1, -1)), error_m)
             # The rounding of the Jacobian itself is far below 2⁻⁴⁰ of the sum of absolute values.
             change_h = change_h + 2.0**-40 * (change_n @ up.abs().t())
@@ -576,16 +604,15 @@ class BoundedModel:
         rounding_r = rounding_r + 2 * lower.unit * (
             resid.value.abs() + error_m + output.abs() + activated.error @ down.abs().t()
         )
-        through = torch.eye(down.shape[0], dtype=torch.float64) + first.before(
-            down @ (slope.unsqueeze(-1) * up)
-        )
-        into_h = rounding_n @ up.abs().t() + rounding_h
-        error_r = (
-            _weighted(through, error_m)
-            + (slope.abs() * into_h) @ down.abs().t()
-            + rounding_a @ down.abs().t()
-            + rounding_r
-        ) * SLACK
+        if closeness == "quick":
+            error_r = error_m + (slope.abs() * error_h) @ down.abs().t()
+        else:
+            through = torch.eye(down.shape[0], dtype=torch.float64) + first.before(
+                down @ (slope.unsqueeze(-1) * up)
+            )
+            into_h = rounding_n @ up.abs().t() + rounding_h
+            error_r = _weighted(through, error_m) + (slope.abs() * into_h) @ down.abs().t()
+        error_r = (error_r + rounding_a @ down.abs().t() + rounding_r) * SLACK
         final = NormAt(model.final_norm, resid.value + output)
         at_final = Enclosure(resid.value + output, torch.zeros_like(error_r), error_r)
         rounding_y = self._norm(model.final_norm, at_final, rounding_only=True).error
