@@ -93,7 +93,7 @@ Failures = Iterator[str | None]
 
 
 def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "abacist.cli", *words]
+    return [sys.executable, "-m", "abacist", *words]
 
 
 def complaint_about(code: int, errors: str) -> str | None:

@@ -109,7 +109,7 @@ def chromium() -> Iterator[Browser]:
 def played(run: Path) -> Iterator[str]:
     """Start `abacist play` as a person does, and yield its address."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "abacist.cli", "play", str(run)],
+        [sys.executable, "-m", "abacist", "play", str(run)],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -254,7 +254,7 @@ def down_to(page: Page, selector: str) -> FloatRect:
 def command(arguments: list[str]) -> float:
     begin = time.perf_counter()
     subprocess.run(
-        [sys.executable, "-m", "abacist.cli", *arguments], check=True, stdout=subprocess.DEVNULL
+        [sys.executable, "-m", "abacist", *arguments], check=True, stdout=subprocess.DEVNULL
     )
     return time.perf_counter() - begin
 

@@ -35,7 +35,7 @@ def weights(path: Path) -> dict[str, Any]:
 
 
 def train(path: Path, *options: str) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "abacist.cli", "train", "--train-only", "--out", str(path)]
+    command = [sys.executable, "-m", "abacist", "train", "--train-only", "--out", str(path)]
     return subprocess.Popen(
         [*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

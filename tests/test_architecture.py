@@ -38,6 +38,7 @@ LAYERS = [
     {"app"},
     {"api"},
     {"cli"},
+    {"__main__"},
 ]
 """A module may import from its own layer and from those before it in this list."""
 

@@ -53,6 +53,11 @@ class TrainingDiverged(AbacistError):
 class ProcessLost(AbacistError):
     """A process that trains the same model together with this one has ended."""
 
+    def __init__(self, message: str, is_noticed_first: bool = True) -> None:
+        super().__init__(message)
+        self.is_noticed_first = is_noticed_first
+        """Whether this process noticed it before the others; the command line says it once."""
+
 
 class NotSaved(UserWarning):
     """A result that was computed and could not be written."""

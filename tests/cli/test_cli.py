@@ -378,7 +378,7 @@ def test_a_flipped_byte_names_the_file(run, untrained):
 
 
 def test_a_closed_pipe_is_no_error(certified):
-    command = f"{sys.executable} -m abacist.cli solve {certified.path} | head -n 1"
+    command = f"{sys.executable} -m abacist solve {certified.path} | head -n 1"
     problems = "\n".join(f"{i}+1" for i in range(10_000))
     result = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], input=problems, capture_output=True, text=True
@@ -400,7 +400,7 @@ def test_no_color_is_respected(run, untrained, monkeypatch):
 
 def test_a_disk_that_is_full_is_one_line():
     result = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m abacist.cli recipes > /dev/full"],
+        ["bash", "-c", f"{sys.executable} -m abacist recipes > /dev/full"],
         capture_output=True,
         text=True,
     )
@@ -411,7 +411,7 @@ def test_a_disk_that_is_full_is_one_line():
 
 def test_a_terminal_without_a_check_mark_gets_a_question_mark(certified):
     result = subprocess.run(
-        [sys.executable, "-m", "abacist.cli", "solve", str(certified.path), "12+34"],
+        [sys.executable, "-m", "abacist", "solve", str(certified.path), "12+34"],
         capture_output=True,
         env={"PYTHONIOENCODING": "ascii", "PATH": "/usr/bin:/bin"},
     )

@@ -13,7 +13,7 @@ from abacist import files
 from abacist.cli import main, streams
 from abacist.errors import ProblemError, RunError
 
-COMMAND = f"{sys.executable} -m abacist.cli"
+COMMAND = f"{sys.executable} -m abacist"
 
 
 def shell(command: str, **options) -> subprocess.CompletedProcess:

@@ -156,7 +156,7 @@ def test_seeds_end_with_their_parent(tmp_path, quick_settings, number):
     settings = quick_settings | {"training.num_steps": 1_000_000}
     words = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
     out = tmp_path / "seeds"
-    command = [sys.executable, "-m", "abacist.cli", "train", "add", "--seeds", "2", "--jobs", "1"]
+    command = [sys.executable, "-m", "abacist", "train", "add", "--seeds", "2", "--jobs", "1"]
     with subprocess.Popen([*command, "--out", str(out), *words]) as parent:
         while not list(out.glob("seed-0/checkpoints/step-*")):
             assert parent.poll() is None

@@ -14,7 +14,15 @@ import warnings
 from typing import Any
 
 from abacist.cli import streams
-from abacist.errors import AbacistError, NotSaved, UserError, memory_complaint, nearest
+from abacist.errors import (
+    AbacistError,
+    NotSaved,
+    ProcessLost,
+    UserError,
+    memory_complaint,
+    nearest,
+)
+from abacist.training.torchrun import launched
 
 COMMANDS = {
     "train": "train a recipe, score the model and try to prove it right",
@@ -62,7 +70,8 @@ def main(arguments: list[str] | None = None) -> int:
             streams.complain("interrupted")
             return 130
         except AbacistError as error:
-            streams.complain(error)
+            if _complains(error):
+                streams.complain(error)
             return 2 if isinstance(error, UserError) else 1
         except OSError as error:
             name = "output" if error.filename is None else f"{error.filename!s:.200}"
@@ -82,6 +91,13 @@ def main(arguments: list[str] | None = None) -> int:
         return code
 
 
+def _complains(error: AbacistError) -> bool:
+    """Whether this process complains of an error that all processes of torchrun meet alike."""
+    if isinstance(error, ProcessLost):
+        return error.is_noticed_first
+    return launched().is_first_of_machine
+
+
 def _dispatch(arguments: list[str]) -> int:
     if arguments[:1] == ["help"] and len(arguments) > 1:
         arguments = [arguments[1], "--help", *arguments[2:]]
@@ -92,12 +108,17 @@ def _dispatch(arguments: list[str]) -> int:
     name = "version" if name == "--version" else name
     if name not in COMMANDS:
         raise UserError(f"unknown command {name!r}: {nearest(name, COMMANDS)}")
+    if launched().count > 1 and name != "train":
+        raise UserError(
+            f"torchrun trains one model with several processes, got abacist {name}. "
+            f"Type abacist {name} without torchrun."
+        )
     unsaved: list[Warning | str] = []
 
     def show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         if issubclass(category, NotSaved):
             unsaved.append(message)
-        else:
+        elif launched().is_first_of_machine:
             streams.complain(f"warning: {message}")
 
     with warnings.catch_warnings():

@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import json
-import os
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,6 +23,7 @@ from abacist.cli.arguments import (
 from abacist.cli.typed_recipe import check_unchanged, typed_recipe
 from abacist.errors import ConfigurationError, ProblemError, UserError, nearest
 from abacist.recipes.recipe import Recipe
+from abacist.training.torchrun import launched
 
 if TYPE_CHECKING:
     from abacist.certificates.record import Certificate
@@ -71,7 +71,7 @@ def run(arguments: list[str]) -> int:
                     f"Leave {option} out."
                 )
     if parsed.seeds is not None or parsed.jobs is not None or train_seeds.resumes_many(parsed):
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        if launched().count > 1:
             raise ConfigurationError(
                 "torchrun trains one model with several processes, and --seeds trains several models. "
                 "Leave torchrun out."
@@ -80,7 +80,7 @@ def run(arguments: list[str]) -> int:
     trained = _resume(parsed, changes) if parsed.resume else _start(parsed, changes)
     if trained is None:
         return 130
-    if not _is_first_process():
+    if not launched().is_first:
         return 0
     if parsed.train_only:
         _announce(parsed.json, trained, {})
@@ -180,11 +180,6 @@ def _print_settings(arguments: list[str]) -> int:
     return 0
 
 
-def _is_first_process() -> bool:
-    """Whether this process reports and examines: the only one, or the first that torchrun started."""
-    return os.environ.get("RANK", "0") == "0"
-
-
 def _start(parsed: argparse.Namespace, changes: dict[str, str]) -> "Run | None":
     recipe = typed_recipe(parsed, changes)
     from abacist.runs import directory, training
@@ -271,7 +266,7 @@ def _with_progress(
                 + ", ".join(filter(None, [f"{metrics.seconds:.0f} s", left]))
             )
 
-    if not _is_first_process():
+    if not launched().is_first:
         with contextlib.suppress(TrainingInterrupted):
             return carry_out(Observer())
         return None

@@ -1,6 +1,6 @@
 """The processes that train one model together, each on a share of every batch.
 
-    torchrun --nproc-per-node 2 -m abacist.cli train add --out runs/add
+    torchrun --nproc-per-node 2 -m abacist train add --out runs/add
 
 Every process draws the whole batch, which is a function of the seed and the step, and computes the
 gradient of its share of the lines. The gradients are added up, so all processes make the same step. It is
@@ -8,17 +8,21 @@ data parallelism as in torch's DistributedDataParallel; since the gradient is on
 it needs a single sum per step and no wrapper around the model. The first process alone writes files.
 """
 
-import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import torch
 from torch import Tensor, distributed
+from torch.distributed.rendezvous import rendezvous
 
 from abacist.errors import ConfigurationError, ProcessLost
 from abacist.formats.annotated import AnnotatedTokens
+from abacist.training.torchrun import Launched, launched
 
 _SECONDS_WITHOUT_ANSWER = 600
 """Time after which a process that does not answer counts as lost."""
@@ -32,6 +36,8 @@ class Processes:
     """Number of this process, starting at 0."""
     count: int = 1
     """Number of processes."""
+    store: Any = None
+    """The key-value store of torch that all processes share; None for a single one."""
 
     @property
     def is_first(self) -> bool:
@@ -89,12 +95,24 @@ class Processes:
         self.add_up(total)
         return int(total)
 
-    def _lost(self) -> ProcessLost:
+    def _lost(self, reason: str = "") -> ProcessLost:
+        reason = reason or f"one of the {self.count} processes that train together has ended"
         return ProcessLost(
-            f"one of the {self.count} processes that train together has ended. "
-            "Type the same command with --resume to continue from the newest checkpoint; "
-            "the number of processes may be another."
+            f"{reason}. Type the same command with --resume to continue from the newest checkpoint; "
+            "the number of processes may be another.",
+            is_noticed_first=self.claim_complaint(),
         )
+
+    def claim_complaint(self) -> bool:
+        """Whether this process is the first that ends with an error, and so the one that complains."""
+        if self.store is None:
+            return True
+        try:
+            claimant: bytes = self.store.compare_set("complains", "", str(self.rank))
+        except RuntimeError:
+            # Without torchrun, the store ends with the first process.
+            return True
+        return claimant == str(self.rank).encode()
 
 
 ALONE = Processes()
@@ -107,26 +125,62 @@ def joined(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
 
     Yields the processes, and the device of this one. Without torchrun it is `ALONE`.
 
-    Raises `ConfigurationError` where there are more processes than GPUs.
+    Raises `ConfigurationError` where there are more processes than GPUs, and `ProcessLost` at SIGTERM,
+    by which torchrun ends all processes once it sees that one has ended.
     """
-    count = int(os.environ.get("WORLD_SIZE", "1"))
-    if count == 1 or "RANK" not in os.environ:
+    own = launched()
+    if own.count == 1:
         yield ALONE, device
         return
-    if device.type == "cuda":
-        number = int(os.environ.get("LOCAL_RANK", "0"))
-        if number >= torch.cuda.device_count():
-            raise ConfigurationError(
-                f"each process needs a GPU of its own, and this machine has "
-                f"{torch.cuda.device_count()}, got process number {number}. "
-                f"Try torchrun --nproc-per-node {torch.cuda.device_count()}."
-            )
-        device = torch.device("cuda", number)
-        torch.cuda.set_device(device)
+    device = _own_device(device, own)
+    timeout = timedelta(seconds=_SECONDS_WITHOUT_ANSWER)
+    store, rank, count = next(rendezvous("env://", timeout=timeout))
+    processes = Processes(rank, count, store)
     backend = "nccl" if device.type == "cuda" else "gloo"
-    processes = Processes(int(os.environ["RANK"]), count)
-    distributed.init_process_group(backend, timeout=timedelta(seconds=_SECONDS_WITHOUT_ANSWER))
+    distributed.init_process_group(
+        backend, store=store, rank=rank, world_size=count, timeout=timeout
+    )
     try:
-        yield processes, device
+        with _lost_at_sigterm(processes):
+            yield processes, device
+    except BaseException:
+        # The others will lose this process, and need not complain of that as well.
+        processes.claim_complaint()
+        raise
     finally:
         distributed.destroy_process_group()
+
+
+def _own_device(device: torch.device, own: Launched) -> torch.device:
+    """Return the device of this process: a GPU of its own, or the CPU."""
+    if device.type != "cuda":
+        return device
+    if own.local_count > torch.cuda.device_count():
+        raise ConfigurationError(
+            f"each process needs a GPU of its own, and this machine has {torch.cuda.device_count()}, "
+            f"got {own.local_count} processes. "
+            f"Try torchrun --nproc-per-node {torch.cuda.device_count()}."
+        )
+    device = torch.device("cuda", own.local_rank)
+    torch.cuda.set_device(device)
+    return device
+
+
+@contextmanager
+def _lost_at_sigterm(processes: Processes) -> Iterator[None]:
+    """Raise `ProcessLost` at SIGTERM, within a `with` block of the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(number: int, frame: Any) -> None:
+        raise processes._lost(
+            f"the {processes.count} processes that train together were ended by SIGTERM, "
+            "which torchrun sends them when one has ended"
+        )
+
+    previous = signal.signal(signal.SIGTERM, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)

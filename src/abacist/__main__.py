@@ -1,4 +1,4 @@
-"""`python -m abacist.cli` is the command `abacist`."""
+"""`python -m abacist` is the command `abacist`."""
 
 import sys
 

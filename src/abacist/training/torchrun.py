@@ -1,0 +1,44 @@
+"""This process among those that torchrun has started, as the environment says.
+
+The module imports no torch, so that the command line can ask it before anything else.
+"""
+
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Launched:
+    """Numbers that torchrun gives each of its processes; the defaults are those of a single process."""
+
+    rank: int = 0
+    """Number of this process among all, starting at 0."""
+    count: int = 1
+    """Number of all processes."""
+    local_rank: int = 0
+    """Number of this process among those of its machine, starting at 0."""
+    local_count: int = 1
+    """Number of processes on this machine."""
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process writes files and reports progress."""
+        return self.rank == 0
+
+    @property
+    def is_first_of_machine(self) -> bool:
+        """Whether this process complains of mistakes, which all processes find alike."""
+        return self.local_rank == 0
+
+
+def launched() -> Launched:
+    """Return the numbers of this process."""
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    if count == 1 or "RANK" not in os.environ:
+        return Launched()
+    return Launched(
+        int(os.environ["RANK"]),
+        count,
+        int(os.environ.get("LOCAL_RANK", "0")),
+        int(os.environ.get("LOCAL_WORLD_SIZE", "1")),
+    )
