@@ -1,17 +1,20 @@
 """The committed record of a recipe: every seed's cost, curve, errors and certificate.
 
     python benchmarks/records.py three-digit --seeds 5
+    python benchmarks/records.py add subtract multiply divide --seeds 10 --runs runs
     python benchmarks/records.py multiply --seeds 3 --runs runs --add
     python benchmarks/records.py --pages
 
-The first two write `results/RECIPE.json`, after every seed. With `--runs DIR` the runs are kept in
-DIR/RECIPE, and an interrupted command can be repeated: it resumes where it stopped. With `--add` the
-seeds that the record already holds are not trained again. The third generates docs/results.md and the
-tables of README.md and docs/systems/README.md from all records.
+The first three write `results/RECIPE.json` of each recipe, after every seed. With `--runs DIR` the runs
+are kept in DIR/RECIPE, and an interrupted command can be repeated: it resumes where it stopped. With
+`--add` the seeds that the record already holds are not trained again. The last one generates
+docs/results.md and the tables of README.md and docs/systems/README.md from all records.
 
 Seeds are trained one after the other, each in a process of its own, so that seconds and memory are
-those that a user sees. What a trained model is asked is in recipes/examinations.py. `seconds` is
-clock time of training alone; `processor_seconds` is not lengthened by other programs.
+those that a user sees. With `--jobs N`, N of them are trained side by side, which takes longer for
+each: they share the processor's caches and its memory. What a trained model is asked is in
+recipes/examinations.py. `seconds` is clock time of training alone; `processor_seconds` is not
+lengthened by other programs.
 """
 
 import argparse
@@ -57,7 +60,9 @@ DOCUMENTS = {
 # Making a record ---------------------------------------------------------------------------------
 
 
-def make_record(name: str, count: int, threads: int, folder: Path, is_added_to: bool) -> None:
+def make_record(
+    name: str, count: int, threads: int, jobs: int, folder: Path, is_added_to: bool
+) -> None:
     """Train and examine the seeds up to `count` in `folder`, and write the record after each."""
     out = ROOT / "results" / f"{name}.json"
     committed = json.loads(out.read_text())["seeds"] if is_added_to and out.exists() else []
@@ -77,7 +82,7 @@ def make_record(name: str, count: int, threads: int, folder: Path, is_added_to: 
         print(f"{name}, seed {latest.seed}: {latest.seconds} s{verdict}", flush=True)
 
     path = folder / name
-    executor = LocalProcesses(1, threads)
+    executor = LocalProcesses(jobs, threads)
     if (path / PLAN).is_file():
         results = sweep.resume(path, executor, write)
     else:
@@ -335,8 +340,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("recipe", nargs="?", choices=list(EXAMINATIONS))
+    parser.add_argument("recipes", nargs="*", type=_recipe, metavar="RECIPE")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=1, help="seeds side by side (default: 1)")
     parser.add_argument("--threads", type=int, default=1, help="number of threads (default: 1)")
     parser.add_argument("--runs", type=Path, help="keep the runs in this directory")
     parser.add_argument("--add", action="store_true", help="keep the seeds of the record")
@@ -346,11 +352,19 @@ def main() -> None:
         for path, text in pages().items():
             path.write_text(text)
         return
-    if arguments.recipe is None:
+    if not arguments.recipes:
         parser.error("type a recipe, or --pages")
+    count, threads, jobs = arguments.seeds, arguments.threads, arguments.jobs
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.runs or Path(temporary)
-        make_record(arguments.recipe, arguments.seeds, arguments.threads, folder, arguments.add)
+        for name in arguments.recipes:
+            make_record(name, count, threads, jobs, folder, arguments.add)
+
+
+def _recipe(name: str) -> str:
+    if name not in EXAMINATIONS:
+        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(EXAMINATIONS)}")
+    return name
 
 
 if __name__ == "__main__":
