@@ -409,9 +409,10 @@ def test_a_disk_that_is_full_is_one_line():
     assert "Traceback" not in result.stderr
 
 
-def test_a_terminal_without_a_check_mark_gets_a_question_mark(certified):
+@pytest.mark.parametrize("module", ["abacist", "abacist.cli"])
+def test_a_terminal_without_a_check_mark_gets_a_question_mark(certified, module):
     result = subprocess.run(
-        [sys.executable, "-m", "abacist", "solve", str(certified.path), "12+34"],
+        [sys.executable, "-m", module, "solve", str(certified.path), "12+34"],
         capture_output=True,
         env={"PYTHONIOENCODING": "ascii", "PATH": "/usr/bin:/bin"},
     )
