@@ -1,6 +1,7 @@
 """Plots and tables: positions of values, ticks of axes, and every renderer."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -173,6 +174,24 @@ def test_points_in_three_dimensions_are_drawn_from_two_sides():
     assert above.axes == ["component 1", "component 3"]
     assert above.frames == {"last": [(0, 2), (3, 5)]}
     assert len(matplotlib_figures._figure([points], None).axes) == 2
+
+
+@pytest.mark.parametrize("kind", ["grid", "curves", "points"])
+def test_long_titles_stay_above_their_own_panel(kind):
+    title = "Exact match for every pair of lengths: 1 and 3 digits (0 of 48), " * 3
+    size, across, up = 5, plots.linear_axis("step", 10), plots.percent_axis("share")
+    cells = {"right": [[1] * size] * size, "count": [[2] * size] * size}
+    plot = {
+        "grid": length_grid(cells),
+        "curves": LineChart("", [Curve("a", [0, 10], [0.1, 1.0], [])], across, up),
+        "points": plots.Points("", ["0", "1"], {"last": [(0, 1), (3, 4)]}, ("one", "two")),
+    }[kind]
+    figure = matplotlib_figures._figure([replace(plot, title=title)] * 2, columns=2)
+    figure.set_dpi(matplotlib_figures._INLINE_DPI)
+    figure.draw_without_rendering()
+    left, right = (axes._left_title.get_window_extent() for axes in figure.axes[:2])
+    assert left.x1 < right.x0
+    assert right.x1 < figure.bbox.x1
 
 
 def test_long_names_in_the_legend_of_bars_stand_below_each_other():

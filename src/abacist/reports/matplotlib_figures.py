@@ -72,7 +72,8 @@ def _figure(plots: Sequence[Plot], columns: int | None) -> Any:
         else:
             _points(axes, plot)
         axes.spines[["top", "right"]].set_visible(False)
-        title = textwrap.fill(plot.title, max(30, round(14 * width)))
+        # A letter is about a twelfth of an inch wide, and the labels of the vertical axis need an inch.
+        title = textwrap.fill(plot.title, max(30, round(12 * (width - 1))))
         axes.set_title(title, loc="left", fontsize=9)
     return figure
 
