@@ -118,6 +118,8 @@ def _setting(recipe: str, name: str) -> str:
     value = to_json(recipes.find(recipe))
     for part in name.split("."):
         value = value[int(part)] if isinstance(value, list) else value[part]
+    if value is None:
+        return _settings_of(recipe)[name].typed
     return ", ".join(map(_text, value)) or "none" if isinstance(value, list) else _text(value)
 
 
