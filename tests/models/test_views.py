@@ -13,7 +13,13 @@ from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.models.coordinates import Coordinates, coordinates_by_scheme
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.models.transformer import Transformer
-from abacist.models.views import KeyTable, dense_view, windowed_view
+from abacist.models.views import (
+    KeyTable,
+    dense_view,
+    only_visible,
+    visible_view,
+    windowed_view,
+)
 from abacist.tasks.config import ArithmeticConfig
 
 WINDOWS = [(0, 1), (-1, 1), (0, 2), (0, 0)]
@@ -106,6 +112,22 @@ def test_dense_buckets_are_the_rule_for_every_visible_pair(
     for scheme, buckets in zip(schemes, view.bias_inputs, strict=True):
         for line, q, k in view.visible.nonzero().tolist():
             assert int(buckets[line, q, k]) == bucket(scheme, coordinates, line, q, k)
+
+
+@each_scheme
+@pytest.mark.parametrize("first", [0, 6])
+def test_pairing_visible_keys_alone_gives_the_visible_pairs_of_the_dense_view(
+    schemes: tuple[PositionScheme, ...], first: int
+) -> None:
+    positions = coordinates_by_scheme(schemes, ragged_coordinates())
+    expected = only_visible(dense_view(schemes, positions[first:], positions))
+    view = visible_view(schemes, positions[first:], positions)
+    assert view.keys is not None
+    assert expected.keys is not None
+    assert torch.equal(view.keys, expected.keys)
+    assert torch.equal(view.visible, expected.visible)
+    for found, inputs in zip(view.bias_inputs, expected.bias_inputs, strict=True):
+        assert torch.equal(found, inputs)
 
 
 @each_windowed

@@ -423,7 +423,8 @@ def inside_window(scheme: PositionScheme, query: Tensor, key: Tensor) -> Tensor 
     if scheme.window is None:
         return None
     low, high = scheme.window
-    inside = (key - query >= low) & (key - query <= high)
+    difference = key - query
+    inside = (difference >= low) & (difference <= high)
     if scheme.coordinate == "index":
         return inside
     return (inside & (query >= 0) & (key >= 0)) | (key == Coordinates.EVERYWHERE)

@@ -41,6 +41,8 @@ from abacist.models.views import (
     dense_view,
     first_windowed,
     only_visible,
+    visibility,
+    visible_view,
     windowed_view,
 )
 
@@ -215,7 +217,7 @@ class Transformer(nn.Module):
         """
         block = self.blocks[0]
         assert isinstance(block, Block)
-        view = only_visible(self._view_by_id(tokens, first, wanted_BQ))
+        view = self._view_by_id(tokens, first, wanted_BQ)
         ids_BT, queries_QB = ids_BT.long(), ids_BT[:, first:].long().t()
         assert view.keys is not None
         if wanted_BQ is None:
@@ -230,13 +232,16 @@ class Transformer(nn.Module):
 
     def _view_by_id(self, tokens: SchemeCoordinates, first: int, wanted_BQ: Tensor | None) -> View:
         """Return the view of all queries from `first` on, or that of the N wanted ones, (N, 1, C)."""
-        if wanted_BQ is not None and self._table_for_path(tokens, "auto") is None:
-            # In lines of mixed lengths, most pairs of tokens are padding or belong to no wanted query.
-            queries, keys = coordinates_of_wanted(tokens, first, wanted_BQ)
-            return dense_view(self.schemes, queries, keys, self.is_causal)
+        if self._table_for_path(tokens, "auto") is None:
+            queries, keys = tokens[first:], tokens
+            if wanted_BQ is not None:
+                # In lines of mixed lengths, most pairs of tokens are padding or belong to no wanted query.
+                queries, keys = coordinates_of_wanted(tokens, first, wanted_BQ)
+            return visible_view(self.schemes, queries, keys, self.is_causal)
         view, _ = self.views(tokens, first, "auto", only_tail=True)
         assert isinstance(view, View)
-        return view if wanted_BQ is None else only_wanted(only_visible(view), wanted_BQ)
+        view = only_visible(view)
+        return view if wanted_BQ is None else only_visible(only_wanted(view, wanted_BQ))
 
     @property
     def reads_ids_alone(self) -> bool:
@@ -341,8 +346,8 @@ class Transformer(nn.Module):
     def visibility(self, coordinates: Coordinates) -> list[Tensor]:
         """Return one tensor per layer of `depth`: which query sees which key, bool (G, T, T)."""
         scheme_coordinates = self.coordinates_by_scheme(coordinates)
-        view = dense_view(self.schemes, scheme_coordinates, scheme_coordinates, self.is_causal)
-        return [view.visible] * self.depth
+        visible = visibility(self.schemes, scheme_coordinates, scheme_coordinates, self.is_causal)
+        return [visible] * self.depth
 
     def key_table(self, scheme_coordinates: SchemeCoordinates) -> KeyTable | None:
         """Build the table that windowed views of these lines search; None without a window."""

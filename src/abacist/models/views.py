@@ -87,6 +87,27 @@ class KeyTable:
         return (high - low + 1) * self.table.shape[2] + self.everywhere.shape[1]
 
 
+def visibility(
+    schemes: tuple[PositionScheme, ...],
+    query: SchemeCoordinates,
+    key: SchemeCoordinates,
+    causal: bool = True,
+) -> Tensor:
+    """Return which of all keys, (G, T), each query attends to, (G, Q): bool (G, Q, T)."""
+    query_index, key_index = query.index.unsqueeze(-1), key.index.unsqueeze(-2)
+    visible = key_index >= 0
+    if causal:
+        visible = visible & (key_index <= query_index)
+    visible = visible.expand(-1, query.num_tokens, -1)
+    for scheme, query_values, key_values in zip(schemes, query.values, key.values, strict=True):
+        inside = encodings.inside_window(
+            scheme, query_values.unsqueeze(-1), key_values.unsqueeze(-2)
+        )
+        if inside is not None:
+            visible = visible & (inside | (key_index == query_index))
+    return visible
+
+
 def dense_view(
     schemes: tuple[PositionScheme, ...],
     query: SchemeCoordinates,
@@ -94,20 +115,30 @@ def dense_view(
     causal: bool = True,
 ) -> View:
     """Pair every query, (G, Q), with every key, (G, T)."""
-    query_index, key_index = query.index.unsqueeze(-1), key.index.unsqueeze(-2)
-    visible = key_index >= 0
-    if causal:
-        visible = visible & (key_index <= query_index)
-    visible = visible.expand(-1, query.num_tokens, -1)
-    bias_inputs = []
-    for scheme, query_values, key_values in zip(schemes, query.values, key.values, strict=True):
-        query_values, key_values = query_values.unsqueeze(-1), key_values.unsqueeze(-2)
-        inside = encodings.inside_window(scheme, query_values, key_values)
-        if inside is not None:
-            visible = visible & (inside | (key_index == query_index))
-        if scheme.adds == "bias":
-            bias_inputs.append(encodings.bias_input(scheme, query_values, key_values, causal))
-    return View(None, visible, bias_inputs)
+    bias_inputs = [
+        encodings.bias_input(scheme, query_values.unsqueeze(-1), key_values.unsqueeze(-2), causal)
+        for scheme, query_values, key_values in zip(schemes, query.values, key.values, strict=True)
+        if scheme.adds == "bias"
+    ]
+    return View(None, visibility(schemes, query, key, causal), bias_inputs)
+
+
+def visible_view(
+    schemes: tuple[PositionScheme, ...],
+    query: SchemeCoordinates,
+    key: SchemeCoordinates,
+    causal: bool = True,
+) -> View:
+    """Pair every query with the keys that it sees alone: `only_visible` of the dense view, but faster."""
+    keys_GQC, visible = _visible_keys(visibility(schemes, query, key, causal))
+    bias_inputs = [
+        encodings.bias_input(
+            scheme, query_values.unsqueeze(-1), _values_of(key_values, keys_GQC), causal
+        )
+        for scheme, query_values, key_values in zip(schemes, query.values, key.values, strict=True)
+        if scheme.adds == "bias"
+    ]
+    return View(keys_GQC, visible, bias_inputs)
 
 
 def windowed_view(
@@ -140,10 +171,7 @@ def windowed_view(
     keys_GQC = candidates.clamp(min=0)
     bias_inputs = []
     for number, scheme in enumerate(schemes):
-        # Lines with the same candidates can still have different, randomised values.
-        values = key.values[number].unsqueeze(1).expand(-1, keys_GQC.shape[1], -1)
-        num_lines = max(len(values), len(keys_GQC))
-        key_values = values.expand(num_lines, -1, -1).gather(2, keys_GQC.expand(num_lines, -1, -1))
+        key_values = _values_of(key.values[number], keys_GQC)
         query_values = query.values[number].unsqueeze(-1)
         if number != first:
             inside = encodings.inside_window(scheme, query_values, key_values)
@@ -169,17 +197,7 @@ def only_visible(view: View) -> View:
 
     Queries that see fewer keys are paired with the first candidate as well, without seeing it.
     """
-    num_lines, num_queries, _ = view.visible.shape
-    count = view.visible.sum(dim=2)
-    num_visible = int(count.max()) if count.numel() else 0
-    flat = view.visible.flatten(0, 1)
-    query, candidate = flat.nonzero().unbind(dim=1)
-    ends = count.flatten().cumsum(0)
-    rank = torch.arange(len(query), device=query.device) - (ends - count.flatten())[query]
-    order = torch.zeros(len(flat), num_visible, dtype=torch.int64, device=query.device)
-    order[query, rank] = candidate
-    order = order.view(num_lines, num_queries, num_visible)
-    rank = torch.arange(num_visible, device=query.device)
+    order, visible = _visible_keys(view.visible)
 
     def reordered(pairs: Tensor) -> Tensor:
         """Return (G, Q, num_visible, …) from (G, Q, C, …)."""
@@ -192,7 +210,35 @@ def only_visible(view: View) -> View:
 
     keys = order if view.keys is None else reordered(view.keys)
     bias_inputs = [reordered(pairs) for pairs in view.bias_inputs]
-    return View(keys, rank < count.unsqueeze(2), bias_inputs)
+    return View(keys, visible, bias_inputs)
+
+
+def _visible_keys(visible_GQC: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the keys that each query sees in their order, int64 (G, Q, C'), and which entries are such.
+
+    C' is the largest number of keys that a query sees. Entries beyond those of a query are 0.
+    """
+    num_lines, num_queries, _ = visible_GQC.shape
+    count = visible_GQC.sum(dim=2)
+    num_visible = int(count.max()) if count.numel() else 0
+    flat = visible_GQC.flatten(0, 1)
+    query, key = flat.nonzero().unbind(dim=1)
+    ends = count.flatten().cumsum(0)
+    rank = torch.arange(len(query), device=query.device) - (ends - count.flatten())[query]
+    keys = torch.zeros(len(flat), num_visible, dtype=torch.int64, device=query.device)
+    keys[query, rank] = key
+    rank = torch.arange(num_visible, device=query.device)
+    return keys.view(num_lines, num_queries, num_visible), rank < count.unsqueeze(2)
+
+
+def _values_of(values_GT: Tensor, keys_GQC: Tensor) -> Tensor:
+    """Return the coordinates of the keys that each query is paired with, (G, Q, C).
+
+    Lines with the same keys can still have different, randomised coordinates.
+    """
+    values = values_GT.unsqueeze(1).expand(-1, keys_GQC.shape[1], -1)
+    num_lines = max(len(values), len(keys_GQC))
+    return values.expand(num_lines, -1, -1).gather(2, keys_GQC.expand(num_lines, -1, -1))
 
 
 def first_windowed(schemes: tuple[PositionScheme, ...]) -> int | None:
