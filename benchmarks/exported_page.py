@@ -24,7 +24,7 @@ TARGET_SECONDS = 10.0
 def main() -> int:
     """Check the proof of a run's page once; return exit code 1 if it is refused or takes too long."""
     parser = argparse.ArgumentParser(description="How long a page takes to check its own proof.")
-    parser.add_argument("run", metavar="RUN", help="a run of sums or differences")
+    parser.add_argument("run", metavar="RUN", help="a run whose page is measured")
     run = abacist.load(parser.parse_args().run)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         page_file = Path(folder) / "page.html"

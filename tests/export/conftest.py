@@ -8,6 +8,8 @@ import abacist
 from abacist.export import exportable, html
 from abacist.runs.run import Run
 
+SMALL = {"model.width": 8, "model.mlp_width": 8}
+"""Settings of models that are quick to check."""
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -29,7 +31,7 @@ def subtracting(train_once, quick_settings) -> Run:
 @pytest.fixture(scope="session", params=["multiply", "divide", "sort"])
 def working(request, train_once, quick_settings) -> Run:
     """A run that writes out its calculations, and has hardly learned anything."""
-    recipe, settings = request.param, quick_settings
+    recipe, settings = request.param, quick_settings | SMALL
     if recipe == "sort":
         settings = settings | {
             "training.curriculum": (),
@@ -38,6 +40,16 @@ def working(request, train_once, quick_settings) -> Run:
         }
     path = train_once(
         f"working-{recipe}", lambda out: abacist.train(recipe, out=out, settings=settings)
+    )
+    return abacist.load(path)
+
+
+@pytest.fixture(scope="session")
+def calculating(train_once, quick_settings) -> Run:
+    """A run of five operations that has hardly learned anything."""
+    path = train_once(
+        "calculating",
+        lambda out: abacist.train("calculator", out=out, settings=quick_settings | SMALL),
     )
     return abacist.load(path)
 

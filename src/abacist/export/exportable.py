@@ -42,7 +42,10 @@ _LAYOUTS: dict[str, tuple[str, tuple[_Windows, ...]]] = {
 _OPERATIONS = {"html": tuple(_LAYOUTS), "torch": ("+", "-"), "adderboard": ("+",)}
 """Operations that a target can express, for targets that show the whole function in a few lines."""
 _EXPRESSIBLE = {
-    "html": "add, add-tiny, subtract, multiply, divide, modulo, sort, and variants of them in width",
+    "html": (
+        "add, add-tiny, subtract, multiply, divide, modulo, sort, calculator, and variants of them in "
+        "width"
+    ),
     "torch": "add, add-tiny, subtract, and variants of them in width",
     "adderboard": "add, add-tiny, and variants of them in width",
     "transformers": "decoders of a plain format, such as add, subtract, spaced and looped-abacus-small",
@@ -75,9 +78,26 @@ class Exportable:
         return self.run.recipe.model
 
     @property
+    def operations(self) -> tuple[str, ...]:
+        """Operations of the task, `sort` among them; several only for divisions and a calculator."""
+        return _operations(self.run.recipe)
+
+    @property
     def operation(self) -> str:
-        """`+` or `-`; for a page also `*`, `//` (perhaps with `%`), `%` or `sort`."""
-        return _operations(self.run.recipe)[0]
+        """`+` or `-`, for targets that can express only these."""
+        return self.operations[0]
+
+    @property
+    def is_calculator(self) -> bool:
+        """Whether each line begins with a token that says which notation it is in."""
+        return self.run.recipe.format.kind == "calculator"
+
+    @property
+    def most_numbers(self) -> int:
+        """Number of numbers in the longest problem."""
+        task = self.run.recipe.task
+        assert isinstance(task, (ArithmeticConfig, SortingConfig))
+        return task.max_operands if isinstance(task, ArithmeticConfig) else task.max_numbers
 
     @property
     def most_digits(self) -> int:
@@ -180,9 +200,10 @@ def _obstacles(recipe: Recipe, possible: tuple[str, ...]) -> Iterator[str]:
     """Yield a clause for each setting that cannot be exported, with its value and what can be."""
     task, model = recipe.task, recipe.model
     operations = _operations(recipe)
+    is_calculator = recipe.format.kind == "calculator"
     # Lines of // and % differ only in the operator.
-    is_one = len(operations) == 1 or operations == ("//", "%")
-    if not is_one or operations[0] not in possible:
+    is_one = len(operations) == 1 or operations == ("//", "%") or is_calculator
+    if not is_one or not set(operations) <= set(possible):
         yield (
             f"its task must be one of {' '.join(possible)}, got {task.kind}"
             + (f" with {','.join(operations)}" if operations else "")
@@ -191,6 +212,8 @@ def _obstacles(recipe: Recipe, possible: tuple[str, ...]) -> Iterator[str]:
     if isinstance(task, ArithmeticConfig) and task.max_operands != 2:
         yield f"task.max_operands must be 2, got {task.max_operands}"
     name, possible_windows = _LAYOUTS[operations[0]]
+    if is_calculator and possible == tuple(_LAYOUTS):
+        name, possible_windows = "calculator", (_DIVISION_WINDOWS,)
     if recipe.format != FORMATS[name]:
         yield f"its format must be {name}, got another one of the kind {recipe.format.kind}"
     required = {

@@ -1,8 +1,8 @@
 """A run as one web page that calculates, and checks its own proof, in the browser.
 
 The page is a template with a style and a program in JavaScript (`calculator/`), which holds the model,
-the notation and, for sums and differences, the enumeration of all neighbourhoods and the check, written
-from the documentation. The weights are those of the checkpoint, as base64, so the page can calculate their SHA-256.
+its notations, the enumeration of all neighbourhoods and the check, written from the documentation. The
+weights are those of the checkpoint, as base64, so the page can calculate their SHA-256.
 """
 
 import base64
@@ -15,11 +15,19 @@ from abacist import __version__
 from abacist.export.exportable import Exportable
 
 _PARTS = Path(__file__).with_name("calculator")
-_COMMON = ("sha256.js", "random.js", "transformer.js", "page.js")
-_COLUMNS = ("columns.js", "column_sheet.js", *_COMMON, "check.js", "check_page.js", "claim.js")
-_WORK = ("worked.js", "work_sheet.js", *_COMMON, "claim.js")
-"""The program for sums and differences, which checks the proof, and the one for written work."""
-_CHECK_LINK = '<li><a href="#check">Check the proof</a></li>'
+_NOTATIONS = {
+    "+": ("columns.js",),
+    "-": ("columns.js",),
+    "*": ("products.js",),
+    "//": ("divisions.js", "division_rows.js"),
+    "%": ("divisions.js", "division_rows.js"),
+    "sort": ("sorting.js",),
+}
+"""The part of the program that writes an operation and enumerates its neighbourhoods."""
+_COMMON = (
+    "sha256.js", "random.js", "transformer.js", "page.js", "column_sheet.js", "work_sheet.js",
+    "check.js", "check_page.js", "claim.js",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,34 +39,39 @@ class _Wording:
     claim: str
     """What a certified model does, after "it" or "the model"."""
     problems: str
+    """What it learned from, before "numbers of at most 6 digits"."""
     ask: str = "A problem, with numbers of any length"
 
 
 _WORDINGS = {
-    "+": _Wording("add", "adds numbers of every length", "sums"),
-    "-": _Wording("subtract", "subtracts numbers of every length", "differences"),
-    "*": _Wording("multiply", "multiplies numbers of every length", "products", "A product"),
-    "//": _Wording("divide", "divides numbers of every length", "divisions", "A division"),
-    "%": _Wording("find remainders", "finds remainders of every length", "divisions", "A division"),
-    "sort": _Wording("sort", "sorts up to 52 numbers of every length", "lists", "Some numbers"),
+    "+": _Wording("add", "adds numbers of every length", "sums of"),
+    "-": _Wording("subtract", "subtracts numbers of every length", "differences of"),
+    "*": _Wording("multiply", "multiplies numbers of every length", "products of", "A product"),
+    "//": _Wording("divide", "divides numbers of every length", "divisions of", "A division"),
+    "%": _Wording(
+        "find remainders",
+        "finds remainders of numbers of every length",
+        "divisions of",
+        "A division",
+    ),
+    "sort": _Wording("sort", "sorts up to {} numbers of every length", "lists of", "Some numbers"),
 }
+_FIVE_OPERATIONS = _Wording(
+    "calculate", "calculates with numbers of every length", "calculations with"
+)
 
 
 def page(exportable: Exportable) -> str:
     """Return the page of a run."""
-    can_check = exportable.operation in ("+", "-")
-    parts = _COLUMNS if can_check else _WORK
+    used = (part for operation in exportable.operations for part in _NOTATIONS[operation])
+    calculator = ("five_operations.js",) if exportable.is_calculator else ()
+    parts = ("notation.js", *dict.fromkeys(used), *calculator, *_COMMON)
     script = "\n".join(['"use strict";', *map(_read, parts)])
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    wording = _WORDINGS[exportable.operation]
-    calls = "solve(problem)", *(["check()"] if can_check else []), "weightsHash"
+    wording = _wording(exportable)
     contents = {
         "title": f"{exportable.run.model.num_parameters:,} numbers that {wording.verb}",
         "ask": wording.ask,
-        "check-link": _CHECK_LINK if can_check else "",
-        "check": _read("check.html") if can_check else "",
-        "claim-number": "3" if can_check else "2",
-        "calls": ", ".join(f"<code>window.abacist.{call}</code>" for call in calls),
         "version": __version__,
         "script-hash": f"sha256-{digest}",
         "style": _read("calculator.css"),
@@ -71,12 +84,18 @@ def page(exportable: Exportable) -> str:
     return text
 
 
+def _wording(exportable: Exportable) -> _Wording:
+    return _FIVE_OPERATIONS if exportable.is_calculator else _WORDINGS[exportable.operations[0]]
+
+
 def _data(exportable: Exportable) -> dict[str, object]:
     """Return what the program needs to know of the run."""
     run, config, certificate = exportable.run, exportable.config, exportable.certificate
-    wording = _WORDINGS[exportable.operation]
+    wording = _wording(exportable)
     return {
-        "operation": exportable.operation,
+        "operations": exportable.operations,
+        "isCalculator": exportable.is_calculator,
+        "mostNumbers": exportable.most_numbers,
         "vocabulary": list(run.format.vocabulary.tokens),
         "settings": {
             "heads": config.num_heads,
@@ -90,8 +109,8 @@ def _data(exportable: Exportable) -> dict[str, object]:
             "seed": run.seed,
             "step": run.step,
             "parameters": run.model.num_parameters,
-            "examples": f"{wording.problems} of numbers of at most {exportable.most_digits} digits",
-            "claim": wording.claim,
+            "examples": f"{wording.problems} numbers of at most {exportable.most_digits} digits",
+            "claim": wording.claim.format(exportable.most_numbers),
         },
         "certificate": certificate
         and {

@@ -1,34 +1,25 @@
 // The second part: every neighbourhood is checked, and drawn; and a weight can be damaged.
 
-const CELL = 4; // pixels of a neighbourhood in a map
-const NUM_OPERANDS = 111; // 10 · 10 that go on, 10 that end, and one that has ended
-const offset = (number) => number * CELL + 2 * Math.floor(number / 10);
+const CELL = 4, LARGE_CELL = 12; // pixels of a cell in a map, and in a map of few cells
 
-/** Number of an operand's two digits among all that there can be, as the maps order them. */
-function operandNumber([digit, next]) {
-  if (digit === null) return 110;
-  return next === null ? 100 + digit : 10 * digit + next;
+/** A picture of some neighbourhoods. Each of its cells shows the worst of those that belong to it. */
+function makeMap(notation, { caption, rows, columns, groups = [Infinity, Infinity] }) {
+  const isSmall = rows * columns < 400, size = isSmall ? LARGE_CELL : CELL;
+  const offset = (number, group) => number * size + 2 * Math.floor(number / group);
+  const at = ([row, column]) => [offset(column, groups[1]), offset(row, groups[0])];
+  const [width, height] = at([rows - 1, columns - 1]).map((begin) => begin + size);
+  const name = notations.length > 1 ? `${notation.name}. ${caption}` : caption;
+  const canvas = element("canvas", { width, height, role: "img", "aria-label": name });
+  const isWide = width > 2 * height;
+  const figure = element("figure", { class: isSmall ? "small" : isWide ? "wide" : null, "--width": `${width}px` }, element("figcaption", {}, name), canvas);
+  $("maps").append(figure);
+  return { canvas, context: canvas.getContext("2d"), at, size, isSmall, cells: new Map() };
 }
 
-function makeMap(name, size, isSmall) {
-  const canvas = element("canvas", { width: size, height: size, role: "img", "aria-label": name });
-  const caption = element("figcaption", {}, name);
-  $("maps").append(element("figure", { class: isSmall ? "small" : null }, ...(isSmall ? [canvas, caption] : [caption, canvas])));
-  return { canvas, context: canvas.getContext("2d"), cases: new Map() };
-}
-
-const side = offset(NUM_OPERANDS) + 2;
-const maps = {
-  0: makeMap(`No ${notation.carryName} came in. Each row is a pair of digits of the first number (this column and the next), each column one of the second.`, side),
-  1: makeMap(`A ${notation.carryName} came in. In both maps the last rows and columns are numbers that end here or have ended.`, side),
-  null: makeMap("The first digit: units of the first number down, of the second across.", 10 * 12, true),
-};
-
-/** Where a neighbourhood is drawn, [x, y, size]. */
-function cellOf({ carry, a, b }) {
-  if (carry === null) return [12 * b[0], 12 * a[0], 11];
-  return [offset(operandNumber(b)), offset(operandNumber(a)), CELL - 0.6];
-}
+const notations = notation.notations;
+const maps = new Map(notations.map((one) => [one, one.maps.map((map) => makeMap(one, map))]));
+const allMaps = [...maps.values()].flat();
+const mapOf = ({ notation, cell }) => maps.get(notation)[cell[0]];
 
 const colours = {};
 function readColours() {
@@ -47,51 +38,67 @@ function colourOf({ margin, isRight }) {
 }
 
 function drawCase(neighbourhood, outcome) {
-  const { context } = maps[neighbourhood.carry];
-  const [x, y, size] = cellOf(neighbourhood);
+  const { context, at, size, isSmall } = mapOf(neighbourhood);
+  const [x, y] = at(neighbourhood.cell.slice(1)), side = size - (isSmall ? 1 : 0.6);
   context.fillStyle = colourOf(outcome);
   // A wrong one must not be overlooked.
-  if (outcome.isRight || neighbourhood.carry === null) context.fillRect(x, y, size, size);
-  else context.fillRect(x - 1.5, y - 1.5, size + 3, size + 3);
+  if (outcome.isRight || isSmall) context.fillRect(x, y, side, side);
+  else context.fillRect(x - 1.5, y - 1.5, side + 3, side + 3);
 }
 
 function redraw() {
   readColours();
-  for (const { canvas, context, cases } of Object.values(maps)) {
+  for (const { canvas, context, cells } of allMaps) {
     context.clearRect(0, 0, canvas.width, canvas.height);
-    const all = [...cases.values()];
+    const all = [...cells.values()];
     for (const right of [true, false]) {
       for (const { neighbourhood, outcome } of all) if (outcome.isRight === right) drawCase(neighbourhood, outcome);
     }
   }
 }
 
-const keyIn = ({ carry, a, b }) => (carry === null ? `${a[0]} ${b[0]}` : `${operandNumber(a)} ${operandNumber(b)}`);
+const keyIn = ([, row, column]) => `${row} ${column}`;
 let running = 0; // number of the newest check; earlier ones end themselves
+let listed = null; // every neighbourhood, once a check has listed them; they do not depend on the weights
 
-async function checkHere() {
-  const own = ++running, checked = model, begin = performance.now();
-  for (const map of Object.values(maps)) map.cases.clear();
-  redraw();
-  $("verdict").hidden = true;
-  $("start").textContent = "Checking …";
-  let breathed = performance.now(), last = null;
-  const onCase = (neighbourhood, outcome, result) => {
-    maps[neighbourhood.carry].cases.set(keyIn(neighbourhood), { neighbourhood, outcome });
-    drawCase(neighbourhood, outcome);
-    last = result;
-  };
-  const pause = async () => {
+/** A function that lets the browser draw from time to time, and calls `onPause` before; it returns what that returns. */
+function pauses(onPause) {
+  let breathed = performance.now();
+  return async () => {
     if (performance.now() - breathed > 50) {
-      showTally(last, begin);
+      onPause();
       await breathe();
       breathed = performance.now();
     }
+  };
+}
+
+async function checkHere() {
+  const own = ++running, checked = model, begin = performance.now();
+  for (const { cells } of allMaps) cells.clear();
+  redraw();
+  $("verdict").hidden = true;
+  $("start").textContent = listed ? "Checking …" : "Listing …";
+  let last = null;
+  const onCase = (neighbourhood, outcome, result) => {
+    const { cells } = mapOf(neighbourhood), key = keyIn(neighbourhood.cell);
+    last = result;
+    if (cells.get(key)?.outcome.margin <= outcome.margin) return;
+    cells.set(key, { neighbourhood, outcome });
+    drawCase(neighbourhood, outcome);
+  };
+  const breather = pauses(() => last && showTally(last, begin));
+  const pause = async () => {
+    await breather();
     return own !== running;
   };
   let result;
   try {
-    result = await checkEverything(checked, notation, onCase, pause);
+    const list = listed ?? (await listNeighbourhoods(checked, notations, pause));
+    if (list === null) return;
+    listed = list;
+    $("start").textContent = "Checking …";
+    result = await checkEverything(checked, notations, listed, onCase, pause);
   } catch (failure) {
     return showFailure(failure);
   }
@@ -102,7 +109,7 @@ async function checkHere() {
 }
 
 function showTally(result, begin) {
-  $("progress").value = result.neighbourhoods / NUM_NEIGHBOURHOODS;
+  $("progress").value = result.neighbourhoods / listed.size;
   $("count").textContent = count(result.neighbourhoods);
   $("wrong").textContent = count(result.wrong);
   $("wrong").className = result.wrong ? "bad" : "good";
@@ -118,22 +125,32 @@ function showVerdict(result) {
   if (result.certified) {
     verdict.replaceChildren(
       element("strong", {}, "Right for every length."),
-      element("p", {}, `In all ${count(result.neighbourhoods)} neighbourhoods the right token has the largest logit, by at least ${decimals(result.smallestMargin, 2)}. Whatever two numbers you type, their digits are among these, one column after the other.`),
+      element("p", {}, `In all ${count(result.neighbourhoods)} neighbourhoods the right token has the largest logit, by at least ${decimals(result.smallestMargin, 2)}. ${notation.conclusion}`),
     );
     return;
   }
-  const problem = notation.problemWith(result.firstWrong);
-  const { steps } = model.write(notation, notation.prompt(problem), notation.mostTokens(problem));
-  const answer = notation.read(problem, steps.map((step) => step.text)) ?? "no number";
-  const text = `${problem.a}${notation.operation}${problem.b}`;
-  const button = element("button", { type: "button" }, "Watch it fail");
-  button.addEventListener("click", () => show(text));
-  const token = (id) => minus(id.replace(END, "the end"));
+  const [first] = result.firstWrong;
   verdict.replaceChildren(
     element("strong", {}, `Refused: ${count(result.wrong)} of ${count(result.neighbourhoods)} neighbourhoods are wrong.`),
-    element("p", {}, `The first one: ${notation.describe(result.firstWrong)}. The model writes ${token(result.firstWrong.choice)} instead of ${token(result.firstWrong.right)}.`),
-    element("p", {}, "A problem that goes wrong because of it: ", element("b", {}, `${problem.a} ${notation.signText} ${problem.b} = ${minus(answer)}`), `, and not ${minus(notation.rightAnswer(problem))}. `, button),
+    element("p", {}, `The first one: ${first.notation.describe(first)}. The model writes ${tokenIn(first, first.choice)} instead of ${tokenIn(first, first.right)}.`),
+    ...counterexample(result.firstWrong),
   );
+}
+
+const tokenIn = ({ notation }, text) => notation.shown(text.replace(END, "the end"));
+
+/** A problem that goes wrong because of one of these neighbourhoods, in a paragraph. */
+function counterexample(wrong) {
+  for (const neighbourhood of wrong) {
+    const { notation } = neighbourhood, text = notation.problemWith(neighbourhood), problem = notation.parse(text);
+    const { steps } = model.write(problem);
+    const answer = notation.read(problem, steps.map((step) => step.text)), right = notation.rightAnswer(problem);
+    if (answer === right) continue; // the work is wrong, but not the answer
+    const button = element("button", { type: "button" }, "Watch it fail");
+    button.addEventListener("click", () => show(text));
+    return [element("p", {}, "A problem that goes wrong because of it: ", element("b", {}, `${notation.asText(problem)}${minus(answer ?? "nothing that can be read")}`), `, and not ${minus(right)}. `, button)];
+  }
+  return [element("p", {}, "In the problems tried, only the work is wrong, and the answer right in spite of it.")];
 }
 
 function showFailure(failure) {
@@ -150,31 +167,31 @@ function show(text) {
   calculate(text, true);
 }
 
-/** The neighbourhood under the pointer, if it has been checked. */
-function caseAt(map, event) {
-  const box = map.canvas.getBoundingClientRect();
-  const x = ((event.clientX - box.left) / box.width) * map.canvas.width;
-  const y = ((event.clientY - box.top) / box.height) * map.canvas.height;
-  const index = (at) => (map === maps.null ? Math.floor(at / 12) : Math.floor((at - 2 * Math.floor(at / (10 * CELL + 2))) / CELL));
-  return map.cases.get(`${index(y)} ${index(x)}`);
+/** The worst neighbourhood of the cell under the pointer, if it has been checked. */
+function caseAt({ canvas, at, size, cells }, event) {
+  const box = canvas.getBoundingClientRect();
+  const x = ((event.clientX - box.left) / box.width) * canvas.width;
+  const y = ((event.clientY - box.top) / box.height) * canvas.height;
+  const index = (end, axis) => {
+    let number = 0;
+    while (at([number + 1, number + 1])[axis] <= end) number++;
+    return number;
+  };
+  return cells.get(`${index(y, 1)} ${index(x, 0)}`);
 }
 
-for (const map of Object.values(maps)) {
+for (const map of allMaps) {
   map.canvas.addEventListener("pointermove", (event) => {
-    const found = caseAt(map, event);
-    if (!found) return;
-    const { neighbourhood, outcome } = found;
-    const { a, b } = notation.problemWith(neighbourhood);
-    const what = (text) => minus(text.replace(END, "the end"));
-    const verdict = outcome.isRight ? "which is right" : `instead of ${what(neighbourhood.right)}`;
+    const pointed = caseAt(map, event);
+    if (!pointed) return;
+    const { neighbourhood, outcome } = pointed, { notation } = neighbourhood;
+    const verdict = outcome.isRight ? "which is right" : `instead of ${tokenIn(neighbourhood, neighbourhood.right)}`;
     const sentence = notation.describe(neighbourhood);
-    $("pointed").textContent = `${sentence[0].toUpperCase()}${sentence.slice(1)}. The model writes ${what(outcome.choice)}, ${verdict}; margin ${decimals(outcome.margin, 2)}. Click to see it in ${a} ${notation.signText} ${b}.`;
+    $("pointed").textContent = `${sentence[0].toUpperCase()}${sentence.slice(1)}. The model writes ${tokenIn(neighbourhood, outcome.choice)}, ${verdict}; margin ${decimals(outcome.margin, 2)}. Click to see it in ${minus(notation.problemWith(neighbourhood))}.`;
   });
   map.canvas.addEventListener("click", (event) => {
-    const found = caseAt(map, event);
-    if (!found) return;
-    const { a, b } = notation.problemWith(found.neighbourhood);
-    show(`${a}${notation.operation}${b}`);
+    const pointed = caseAt(map, event);
+    if (pointed) show(pointed.neighbourhood.notation.problemWith(pointed.neighbourhood));
   });
 }
 
@@ -222,23 +239,7 @@ $("repair").addEventListener("click", () => {
   if (shown) calculate($("problem").value);
 });
 
-const NUM_NEIGHBOURHOODS = [...notation.neighbourhoods()].length;
-$("check-why").textContent = `Each new digit depends on at most six tokens: the digits of this column and the next, and the digit just written. There are ${count(NUM_NEIGHBOURHOODS)} such neighbourhoods. Your browser now lists them all, runs the model on each, and compares its choice with the rule that children learn.`;
+$("check-why").textContent = `${notation.why} There are finitely many such neighbourhoods. Your browser now lists them all, runs the model on each, and compares its choice with the rule that children learn.`;
 $("legend").textContent = `margin of the right token, from 0 to ${LARGEST_MARGIN} logits and more; a wrong one is red.`;
 readColours();
 damage();
-
-const CAN_CHECK = true;
-
-/** Check every neighbourhood of the weights as they were exported. */
-async function checkExported() {
-  let breathed = performance.now();
-  const pause = async () => {
-    if (performance.now() - breathed < 50) return false;
-    await breathe();
-    breathed = performance.now();
-    return false;
-  };
-  const { certified, neighbourhoods, wrong, smallestMargin } = await checkEverything(intact, notation, undefined, pause);
-  return { certified, neighbourhoods, wrong, smallestMargin };
-}

@@ -4,15 +4,23 @@
 // 922 - 1000: a difference is written modulo 10^W, where W is the number of digits of the longer
 // operand, and `-` is written where a borrow is left over.
 
-const MOST_DIGITS = 4000;
+const NUM_OPERANDS = 111; // 10 · 10 digits of an operand that goes on, 10 that end it, and an ended one
 
-class Columns {
-  constructor(operation) {
+/** Number of an operand's two digits among all that there can be, as the maps order them. */
+function operandNumber([digit, next]) {
+  if (digit === null) return 110;
+  return next === null ? 100 + digit : 10 * digit + next;
+}
+
+class Columns extends Notation {
+  constructor(operation, { spacing = 1, ...shared } = {}) {
+    super({ spacing, ...shared });
     this.operation = operation;
     this.sign = operation === "+" ? 1 : -1;
     this.leftOver = operation === "+" ? "1" : "-";
     this.carryName = operation === "+" ? "carry" : "borrow";
     this.signText = operation === "+" ? "+" : "−";
+    this.name = operation === "+" ? "Sums" : "Differences";
     this.isMirrored = true; // what is written later stands further left
     this.example = operation === "+" ? "95846+4237" : "10483-4237";
     this.suggestions = {
@@ -21,24 +29,26 @@ class Columns {
       "60 digits each": () => this.random(60, 60),
       ...(operation === "-" && { "below zero": () => "45-123" }),
     };
+    this.why = "Each new digit depends on at most six tokens: the digits of this column and the next, and the digit just written.";
+    this.conclusion = "Whatever two numbers you type, their digits are among these, one column after the other.";
+    this.maps = [
+      { caption: `No ${this.carryName} came in. Each row is a pair of digits of the first number (this column and the next), each column one of the second.`, rows: NUM_OPERANDS, columns: NUM_OPERANDS, groups: [10, 10] },
+      { caption: `A ${this.carryName} came in. In both maps the last rows and columns are numbers that end here or have ended.`, rows: NUM_OPERANDS, columns: NUM_OPERANDS, groups: [10, 10] },
+      { caption: "The first digit: units of the first number down, of the second across.", rows: 10, columns: 10 },
+    ];
   }
 
-  random(fewest, most) {
-    const number = () => randomNumber(Math.random, most, fewest);
+  random(fewest, most, random = Math.random) {
+    const number = () => randomNumber(random, most, fewest);
     return number() + this.operation + number();
   }
 
-  /** The two operands of a problem such as `12+34`. Throws a sentence if it is not one. */
+  randomProblem(random) {
+    return this.random(1, 30, random);
+  }
+
   parse(text) {
-    const parts = text.replace(/[\s,_']/g, "").replace("−", "-").split(this.operation);
-    if (parts.length !== 2 || !parts.every((part) => /^[0-9]+$/.test(part))) {
-      throw new Error(`Type two numbers with ${this.operation} between them, such as 12${this.operation}34.`);
-    }
-    const [a, b] = parts.map((part) => part.replace(/^0+(?=.)/, ""));
-    if (Math.max(a.length, b.length) > MOST_DIGITS) {
-      throw new Error(`The model has no limit, but this page stops at ${MOST_DIGITS.toLocaleString("en")} digits.`);
-    }
-    return { a, b };
+    return { notation: this, ...parseTwo(text, this.operation, { digits: 4000, because: "" }) };
   }
 
   asText({ a, b }) {
@@ -50,22 +60,22 @@ class Columns {
   }
 
   where({ place, row }) {
-    return place === NOWHERE ? "" : `${["first", "second", "answer"][row - 1]}, ${placeName(place)}`;
+    return place === NOWHERE ? "" : `${["first", "second", "answer"][row - 1]}, ${placeName(place / this.spacing)}`;
   }
 
   prompt({ a, b }) {
-    const digits = (number, row) => [...number].reverse().map((text, i) => ({ text, place: i + 1, row }));
+    const digits = (number, row) => reversed(number).map((text, i) => ({ text, place: (i + 1) * this.spacing, row, step: 1 }));
     return [
-      { text: START, place: EVERYWHERE, row: EVERYWHERE },
+      this.start,
       ...digits(a, 1),
-      { text: this.operation, place: NOWHERE, row: NOWHERE },
+      { text: this.operation, place: NOWHERE, row: NOWHERE, step: 1 },
       ...digits(b, 2),
-      { text: "=", place: 0, row: 3 },
+      { text: "=", place: 0, row: 3, step: 1 },
     ];
   }
 
   next(line, text) {
-    return { text, place: line.at(-1).place + 1, row: 3 };
+    return { text, place: line.at(-1).place + this.spacing, row: 3, step: 1 };
   }
 
   mostTokens({ a, b }) {
@@ -77,7 +87,7 @@ class Columns {
     const [, digits, sign, end] = written.join("").match(/^([0-9]*)(-?)(<end>)?/);
     const isWhole = end && digits && written.length === digits.length + sign.length + 1;
     if (!isWhole || (this.sign < 0 && digits.length !== Math.max(a.length, b.length))) return null;
-    const number = [...digits].reverse().join("");
+    const number = reversed(digits).join("");
     if (this.sign > 0) return number;
     return String(BigInt(number) - (sign ? 10n ** BigInt(digits.length) : 0n));
   }
@@ -96,11 +106,11 @@ class Columns {
    * Every case appears once.
    */
   *neighbourhoods() {
-    for (let a = 0; a < 10; a++) {
-      for (let b = 0; b < 10; b++) yield this.neighbourhood(null, [a, null], [b, null], mod10(a + this.sign * b));
+    for (const a of TEN) {
+      for (const b of TEN) yield this.case(null, [a, null], [b, null], mod10(a + this.sign * b));
     }
-    const goesOn = Array.from({ length: 100 }, (_, i) => [Math.floor(i / 10), i % 10]);
-    const ends = Array.from({ length: 10 }, (_, digit) => [digit, null]);
+    const goesOn = TEN.flatMap((digit) => TEN.map((next) => [digit, next]));
+    const ends = TEN.map((digit) => [digit, null]);
     const hasEnded = [null, null];
     const operand = [...goesOn, ...ends, hasEnded];
     const isZero = ([digit, next]) => digit === 0 && next === null;
@@ -110,7 +120,7 @@ class Columns {
           const isLaterColumn = carry === 1 || a === hasEnded || b === hasEnded;
           if (isLaterColumn && (isZero(a) || isZero(b))) continue;
           if (a === hasEnded && b === hasEnded && carry === 0) continue; // the line ended before
-          yield this.neighbourhood(carry, a, b, this.following(a, b, carry));
+          yield this.case(carry, a, b, this.following(a, b, carry));
         }
       }
     }
@@ -129,18 +139,17 @@ class Columns {
     return total > 9 || total < 0 ? 1 : 0;
   }
 
-  neighbourhood(carry, a, b, right) {
+  case(carry, a, b, right) {
     const isAtEquals = carry === null, hasEnded = a[0] === null && b[0] === null;
     const written = hasEnded ? this.leftOver : mod10((a[0] ?? 0) + this.sign * ((b[0] ?? 0) + carry));
-    const digits = (operand, row) =>
-      operand.flatMap((digit, i) => (digit === null ? [] : [{ text: String(digit), place: i + 1, row }]));
-    const last = isAtEquals ? { text: "=", place: 0, row: 3 } : { text: String(written), place: 1, row: 3 };
-    const line = [{ text: START, place: EVERYWHERE, row: EVERYWHERE }, ...digits(a, 1), ...digits(b, 2), last];
-    return { carry, a, b, line, right: String(right) };
+    const digits = (operand, row) => operand.map((digit, i) => ["", digit, (i + 1) * this.spacing, row]);
+    const last = isAtEquals ? ["", "=", 0, 3] : ["", written, this.spacing, 3];
+    const cell = isAtEquals ? [2, a[0], b[0]] : [carry, operandNumber(a), operandNumber(b)];
+    return this.neighbourhood(right, cell, [...digits(a, 1), ...digits(b, 2), last], { carry, a, b });
   }
 
   /** A whole problem in which a neighbourhood occurs. */
-  problemWith({ carry, a, b }) {
+  problemWith({ source: { carry, a, b } }) {
     // A lower column that carries (9 + 9, or 1 - 9) or does not (1 + 1) leads to a later column.
     const isLaterColumn = carry === 1 || a[0] === null || b[0] === null;
     const [lowA, lowB] = !isLaterColumn ? ["", ""] : carry ? [this.sign > 0 ? "9" : "1", "9"] : ["1", "1"];
@@ -148,11 +157,11 @@ class Columns {
       const digits = (next === null ? "" : String(next)) + (digit ?? "") + low;
       return next === 0 ? `1${digits}` : digits;
     };
-    return { a: number(a, lowA), b: number(b, lowB) };
+    return number(a, lowA) + this.operation + number(b, lowB);
   }
 
   /** A neighbourhood in words. */
-  describe({ carry, a, b }) {
+  describe({ source: { carry, a, b } }) {
     const digits = ([digit, next], name) => {
       if (digit === null) return `${name} has ended`;
       return next === null ? `${name} ends with ${digit}` : `${name} has ${digit} here and ${next} next`;
@@ -162,9 +171,3 @@ class Columns {
     return `${digits(a, "the first number")}, ${digits(b, "the second")}, and ${came}`;
   }
 }
-
-function mod10(number) {
-  return ((number % 10) + 10) % 10;
-}
-
-const makeNotation = ({ operation }) => new Columns(operation);

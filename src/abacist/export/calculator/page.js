@@ -1,17 +1,17 @@
 // The page: what its parts share, and the first of them, in which a problem is calculated.
 
+const $ = (id) => document.getElementById(id);
+const count = (number) => number.toLocaleString("en");
+const minus = (text) => text.replaceAll("-", "−");
+const decimals = (number, places) => minus(number.toFixed(places));
+const percent = (share) => (share > 0.9999 ? "more than 99.99 %" : `${(100 * share).toFixed(share > 0.999 ? 2 : 1)} %`);
+
 const data = JSON.parse(document.getElementById("data").textContent);
 const file = Uint8Array.from(atob(data.weights), (character) => character.charCodeAt(0));
 const weightsHash = sha256(file);
 const intact = new Transformer(data.settings, data.vocabulary, readTensors(file));
 const notation = makeNotation(data);
 let model = intact; // or one with a damaged weight
-
-const $ = (id) => document.getElementById(id);
-const count = (number) => number.toLocaleString("en");
-const minus = (text) => text.replaceAll("-", "−");
-const decimals = (number, places) => minus(number.toFixed(places));
-const percent = (share) => (share > 0.9999 ? "more than 99.99 %" : `${(100 * share).toFixed(share > 0.999 ? 2 : 1)} %`);
 const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 /** An element with attributes and children; texts are escaped by the browser. */
@@ -44,16 +44,16 @@ function calculate(text, focuses = false) {
     return;
   }
   $("mistake").textContent = "";
-  const { line, steps } = model.write(notation, notation.prompt(problem), notation.mostTokens(problem));
+  const { line, steps } = model.write(problem);
   shown = { problem, line, steps, tokens: [], begin: line.length - steps.length, timer: shown?.timer };
   $("written").hidden = false;
-  drawSheet();
+  (problem.notation.isWork ? drawWork : drawColumns)($("sheet"));
   reveal(focuses);
 }
 
 /** A button for token `k` of the answer, which shows itself later and tells what the heads looked at. */
 function tokenButton(k, kind = "") {
-  const { steps, tokens, begin } = shown, step = steps[k], isEnd = step.text === END;
+  const { steps, tokens, begin } = shown, { notation } = shown.problem, step = steps[k], isEnd = step.text === END;
   const label = `${isEnd ? "end" : notation.shown(step.text)}, ${percent(step.share)} certain`;
   const button = element("button", {
     type: "button", class: `token ${kind} ${step.share < 0.9 ? "unsure" : ""}`, tabindex: k ? -1 : 0, "aria-label": label,
@@ -68,7 +68,7 @@ function tokenButton(k, kind = "") {
 /** Show the digits one after the other, as a person writes them. */
 function reveal(focuses) {
   clearTimeout(shown.timer);
-  const { steps, begin, tokens } = shown;
+  const { steps, begin, tokens } = shown, { notation } = shown.problem;
   const wait = isStill ? 0 : Math.max(16, Math.min(260, 3000 / steps.length));
   const stride = Math.ceil((steps.length * wait) / 3000); // it takes three seconds at most, and a bit
   const scroll = $("sheet-scroll");
@@ -88,7 +88,7 @@ function reveal(focuses) {
 }
 
 function finish(focuses) {
-  const { problem, steps, begin, tokens } = shown;
+  const { problem, steps, begin, tokens } = shown, { notation } = problem;
   const answer = notation.read(problem, steps.map((step) => step.text));
   const right = notation.rightAnswer(problem);
   const verdict = answer === right ? element("span", { class: "good" }, " ✓ right") : element("span", { class: "bad" }, ` ✗ wrong: it is ${grouped(right)}`);
@@ -103,8 +103,8 @@ function finish(focuses) {
 }
 
 /** What a token of the line is, in a word or two. */
-function nameOf(token) {
-  if (token.text === START) return ["start", ""];
+function nameOf(token, notation) {
+  if (token === notation.start) return ["start", ""];
   return token.text === "=" ? ["=", ""] : [notation.shown(token.text), notation.where(token)];
 }
 
@@ -115,7 +115,7 @@ function placeName(place) {
 
 /** Show where the heads looked before digit `k` was written. */
 function look(k) {
-  const { line, steps, tokens, begin } = shown;
+  const { line, steps, tokens, begin } = shown, { notation } = shown.problem;
   const step = steps[k];
   tokens.forEach((token) => token.classList.remove("pen"));
   tokens.forEach((token) => token.style.removeProperty("--share"));
@@ -126,7 +126,7 @@ function look(k) {
   });
   const order = [...step.logits.keys()].sort((i, j) => step.logits[j] - step.logits[i]);
   const isEnd = step.text === END;
-  const names = step.seen.map((index) => nameOf(line[index]));
+  const names = step.seen.map((index) => nameOf(line[index], notation));
   const head = element("tr", {}, element("td", { "--share": 0 }),
     ...names.map(([text, where]) => element("th", { scope: "col" }, element("b", {}, text), where)));
   const rows = step.pattern.map((shares, number) => element("tr", {},
@@ -143,7 +143,7 @@ function look(k) {
 
 /** Arrow keys walk along the written digits. */
 $("sheet").addEventListener("keydown", (event) => {
-  const left = notation.isMirrored ? 1 : -1;
+  const left = shown.problem.notation.isMirrored ? 1 : -1;
   const way = { ArrowLeft: left, ArrowRight: -left, Home: -Infinity, End: Infinity }[event.key];
   const buttons = [...$("sheet").querySelectorAll("button")];
   const from = buttons.indexOf(event.target);

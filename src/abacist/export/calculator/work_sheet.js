@@ -1,8 +1,7 @@
 // A calculation that is written out: the problem, and below it the work, row by row.
 
-function drawSheet() {
-  const { line, steps, begin } = shown;
-  const sheet = $("sheet");
+function drawWork(sheet) {
+  const { line, steps, begin } = shown, { notation } = shown.problem;
   sheet.className = "work";
   sheet.replaceChildren(element("p", { class: "muted" }, notation.explanation));
   const addRow = (name) => {
@@ -12,7 +11,7 @@ function drawSheet() {
   };
   const problem = addRow("written asked");
   line.slice(0, begin).forEach((token, i) => {
-    if (token.text === START) return;
+    if (i === 0) return; // the start token
     const cell = element("span", { class: "token" }, notation.shown(token.text));
     shown.tokens[i] = cell;
     problem.append(cell);
@@ -22,11 +21,4 @@ function drawSheet() {
     if (!row || (step.text !== END && notation.beginsRow(line[begin + k]))) row = addRow("written");
     row.append(tokenButton(k, notation.kind(step.text)));
   });
-}
-
-// The neighbourhoods of written work are not enumerated in the browser.
-const CAN_CHECK = false;
-
-async function checkExported() {
-  throw new Error("This page does not check the proof of a calculation that is written out. Type abacist prove RUN.");
 }
