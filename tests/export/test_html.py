@@ -103,7 +103,9 @@ def test_answers_of_a_page_that_writes_out_calculations_are_those_of_python(work
     assert answers == [solution.answer for solution in working.solve(asked)]
 
 
+@pytest.mark.parametrize("working", ["multiply", "sort"], indirect=True)
 def test_the_check_of_written_work_ends_like_the_certificate(working, open_page):
+    # The neighbourhoods of divisions, which are many, are counted and sampled below.
     certificate = working.prove()
     assert open_page(working).evaluate("window.abacist.check()") == {
         "certified": False,
