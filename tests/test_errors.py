@@ -75,6 +75,12 @@ def test_the_closest_known_name_is_suggested(typed: str, meant: str) -> None:
 
 def test_all_known_names_are_listed_where_none_is_close() -> None:
     assert nearest("zzzzzz", ["add", "multiply"]) == "known: add, multiply."
+    settings = ["name", "model.width", "model.norm", "training.num_steps"]
+    assert nearest("zzzzzz.qqqqqq", settings) == "known: name, model, training."
+    assert nearest("model.qqqqqq", settings) == "known: model.width, model.norm."
+    assert "such as 'model.width'" in nearest("model", settings)
+    assert nearest("model.norm.a", settings) == "did you mean 'model.norm'?"
+    assert nearest("a", []) == "known: nothing."
 
 
 def test_memory_that_runs_out_is_one_line_that_says_what_to_type(

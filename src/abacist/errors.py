@@ -135,12 +135,17 @@ _ABBREVIATIONS = {
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a clause that suggests the closest known name, or lists those of its section if none is close.
+    """Return a clause that suggests the closest known name, or lists those that are known if none is close.
 
     Dotted names are compared by their last part, of which usual abbreviations are known, and then as
     a whole: `training.lr` and `--lr` mean `training.learning_rate`.
     """
     names = list(known)
+    for candidate in names:
+        if name.startswith(f"{candidate}."):
+            return f"did you mean {candidate!r}?"
+        if candidate.startswith(f"{name}."):
+            return f"did you mean one of its settings, such as {candidate!r}?"
     section, last = _split(name)
     meant = _ABBREVIATIONS.get(last, last)
 
@@ -153,7 +158,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if closest and closeness(closest)[0] >= _CLOSE:
         return f"did you mean {closest!r}?"
     siblings = [candidate for candidate in names if _split(candidate)[0] == section]
-    return f"known: {', '.join(siblings or names)}."
+    # Whoever types an unknown section is helped by the few sections, not by all of their settings.
+    sections = dict.fromkeys(candidate.partition(".")[0] for candidate in names)
+    return f"known: {', '.join(siblings or sections) or 'nothing'}."
 
 
 def _split(name: str) -> tuple[str, str]:

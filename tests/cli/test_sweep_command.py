@@ -8,6 +8,7 @@ import time
 import types
 
 import pytest
+import torch
 
 from abacist import recipes
 from abacist.cli import main
@@ -63,6 +64,12 @@ def test_a_sweep_trains_scores_and_proves_every_trial_and_is_resumed(
         (["sweep", "--resume", "--out", "."], "it has no plan.json"),
         (["sweep", "some.toml", "--over", "model.width=8"], "--over belongs into some.toml"),
         (["sweep", "add", "--seeds", "20000"], "more than 10,000 trials. Type --yes"),
+        (["sweep", "--over", "model.width=8,16,8"], "model.width has the value 8 twice"),
+        (["sweep", "--device", "gpu"], "device must be one of auto, cpu, cuda, mps, got 'gpu'"),
+        (["sweep", "add", "extra"], "abacist sweep does not use 'extra'"),
+        (["sweep", "add", "--out", "/dev/null"], "/dev/null is a file"),
+        (["sweep", "add", "--out", "/dev/null/x"], "cannot write /dev/null/x: Not a directory"),
+        (["sweep", "add", "--out", "/etc"], "/etc holds something other than a sweep"),
     ],
 )
 def test_a_mistake_is_one_line(arguments, message, tmp_path, monkeypatch, capsys):
@@ -98,6 +105,11 @@ def test_a_trial_whose_process_is_killed_or_raises_is_listed_and_stops_no_other(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (
+            ["--on", "ray://"],
+            "--on must name a host and a port, got 'ray://'. Try ray://HOST:10001",
+        ),
+        (["--on", "ray://head:x"], "--on must name a host and a port, got 'ray://head:x'"),
         (["--on", "slurm"], "--on must be local, ray or ray://HOST:PORT, got 'slurm'"),
         (["--retries", "2"], "--retries is for clusters. Add --on ray"),
         (["--on", "ray", "--jobs", "2"], "--jobs is for this machine"),
@@ -113,6 +125,28 @@ def test_a_mistake_about_clusters_is_one_line(arguments, message, tmp_path, monk
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert message in error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_address_of_ray_without_a_port_is_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ray", types.SimpleNamespace(is_initialized=lambda: False))
+    monkeypatch.setenv("RAY_ADDRESS", "head")
+    monkeypatch.chdir(tmp_path)
+    assert main(["sweep", "add", "--on", "ray"]) == 2
+    error = capsys.readouterr().err
+    assert error == (
+        "abacist: RAY_ADDRESS must name a host and a port, got 'head'. Try HOST:6379.\n"
+    )
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the device")
+@pytest.mark.parametrize("command", ["sweep", "train"])
+def test_a_device_that_this_machine_lacks_is_one_line(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main([command, "add", "--seeds", "2", "--device", "cuda"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "got 'cuda', which torch does not find. Try --device cpu" in error
     assert list(tmp_path.iterdir()) == []
 
 

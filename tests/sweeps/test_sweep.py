@@ -81,6 +81,12 @@ def test_random_draws_lie_in_their_ranges_and_repeat():
         ({"over": {"model.width": ["wide"]}}, "model.width must be a whole number"),
         ({"over": {"model.width": Range(8, 64)}}, "Type --random 20 to draw from it"),
         ({"over": {"model.width": [8]}, "tuned": ["model.norm"]}, "choose.tune names 'model.norm'"),
+        ({"over": {"model.norm": ["rms", "rms"]}}, "model.norm has the value rms twice"),
+        (
+            {"over": {"model.width": [8]}, "tuned": ["model.width"], "tuning_seeds": [0]},
+            r"choose.seeds must differ from the seeds of the sweep, .* got 0 in both. Try",
+        ),
+        ({"device": "gpu"}, "device must be one of auto, cpu, cuda, mps, got 'gpu'"),
         ({"num_draws": 3}, "--random needs values to draw from"),
         ({"over": {"training.learning_rate": [1e-3]}, "seeds": range(10_001)}, "Type --yes"),
         ({"score": Score(suites=("lenghts",))}, "did you mean 'lengths'"),

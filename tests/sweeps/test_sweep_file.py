@@ -104,6 +104,12 @@ def test_ranges_are_drawn_from(tmp_path):
         ("carry_chains = [10]", 'carry_chains = ["x"]', 30, "score.carry_chains must be"),
         ("carry_chains = [10]", "carry_chain = [10]", 30, "did you mean 'carry_chains'?"),
         ("carry_chains = [10]", "num_problems = 0", 30, "score.num_problems must be 1 to"),
+        ("training.num_steps = 300", "model = 3", 7, "did you mean one of its settings, such as"),
+        ("num_steps = 300", "num_steps.a = 3", 7, "did you mean 'training.num_steps'?"),
+        ("num_steps = 300", "zzz = {q = 1}", 7, "unknown setting 'training.zzz.q': known: name, task, "),
+        ("[1e-3, 3e-3]", "{ low = 1 }", 18, "a range needs low and high, and has no high"),
+        ("[1e-3, 3e-3]", "{ low = 1, high = 3, by = 1 }", 18, "unknown key 'by' of a range"),
+        ('device = "cpu"', 'device = "gpu"', 4, "device must be one of auto, cpu, cuda, mps"),
         ("[over]", "[ovre]", 17, "unknown key 'ovre': did you mean 'over'?"),
         ("[score]", "[settings.score]", 25, "unknown setting 'score.suites'"),
     ],
@@ -116,6 +122,20 @@ def test_a_mistake_is_named_with_its_line(tmp_path, old, new, line, message):
     assert str(error.value).startswith(f"{path}, line {line}: ")
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_random_and_tuned_settings_need_values(tmp_path):
+    for text, message in (
+        ("random = 2\n", "line 1: random needs values to draw from. Add a table [over] with them."),
+        ('[choose]\ntune = ["model.width"]\n', "line 2: 'model.width' has no values in [over]: "),
+        (
+            'seeds = 3\n[over]\nmodel.width = [8]\n[choose]\ntune = ["model.width"]\nseeds = [2]\n',
+            "line 6: choose.seeds must differ from the seeds of the sweep",
+        ),
+    ):
+        with pytest.raises(ConfigurationError) as error:
+            sweep_file.read(write(tmp_path, text))
+        assert message in str(error.value)
 
 
 def test_what_is_no_toml_is_refused_with_its_line(tmp_path):

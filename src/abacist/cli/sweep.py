@@ -160,6 +160,7 @@ def _resume(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
 
 
 def _executor(parsed: argparse.Namespace, plan: "Plan") -> "Executor":
+    from abacist.devices import find_device
     from abacist.sweeps.local import LocalProcesses
     from abacist.sweeps.ray_cluster import RayTasks
 
@@ -169,6 +170,8 @@ def _executor(parsed: argparse.Namespace, plan: "Plan") -> "Executor":
         if options:
             option = next(iter(options)).replace("_", "-")
             raise ConfigurationError(f"--{option} is for clusters. Add --on ray, or leave it out.")
+        # Otherwise every trial would fail on its own.
+        find_device(plan.device)
         return LocalProcesses(parsed.jobs, plan.threads)
     if parsed.on != "ray" and not parsed.on.startswith("ray://"):
         raise UserError(f"--on must be local, ray or ray://HOST:PORT, got {parsed.on!r}.")
@@ -258,11 +261,8 @@ def _carry_out(parsed: argparse.Namespace, plan: "Plan", path: Path, call: Any) 
     from abacist.sweeps.plan import PAGE
 
     with Ticker("training trials", unit="steps") as ticker:
-        ticker.say(
-            f"{plan.num_trials:,} trials of {plan.recipe.name} in {len(plan.groups):,} groups, into {path}"
-        )
         try:
-            results: Results = call(_shown(ticker, plan))
+            results: Results = call(_shown(ticker, plan, path))
         except KeyboardInterrupt:
             again = terminal.command("sweep", "--resume", "--out", str(path))
             ticker.say(f"abacist: interrupted and saved. Resume with: {again}")
@@ -286,8 +286,17 @@ def _carry_out(parsed: argparse.Namespace, plan: "Plan", path: Path, call: Any) 
     return 1 if results.failures else 0
 
 
-def _shown(ticker: Any, plan: "Plan") -> "OnProgress":
+def _shown(ticker: Any, plan: "Plan", path: Path) -> "OnProgress":
+    is_announced = False
+
     def update(progress: "Progress") -> None:
+        nonlocal is_announced
+        if not is_announced:
+            ticker.say(
+                f"{plan.num_trials:,} trial{'s' * (plan.num_trials > 1)} of {plan.recipe.name} in "
+                f"{len(plan.groups):,} group{'s' * (len(plan.groups) > 1)}, into {path}"
+            )
+        is_announced = True
         finished = progress.num_tuned + len(progress.outcomes)
         details = f"{finished:,} of {plan.num_trials:,} trials finished"
         if progress.num_failed:

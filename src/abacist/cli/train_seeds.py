@@ -22,6 +22,7 @@ def run(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
     """Train many seeds side by side and show how their results are distributed."""
     from abacist.cli import show
     from abacist.cli.progress import Ticker
+    from abacist.devices import find_device
     from abacist.reports import csv_records, terminal
     from abacist.sweeps import sweep
     from abacist.sweeps.local import LocalProcesses
@@ -32,6 +33,7 @@ def run(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
             "Type another --out, or train the seeds one by one."
         )
     plan, path = (_plan_in if parsed.resume else _plan_of_seeds)(parsed, changes)
+    find_device(plan.device)
     executor = LocalProcesses(parsed.jobs, plan.threads)
     name = plan.recipe.name
     with Ticker("training seeds", unit="steps") as ticker:

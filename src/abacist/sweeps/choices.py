@@ -98,8 +98,9 @@ class Choices:
         num_seeds = max(len(self.seeds), len(self._tuning_seeds))
         if num_groups * num_seeds > MOST_TRIALS and not is_insisted:
             raise ConfigurationError(
-                f"the sweep has {num_groups:,} groups of settings and {num_seeds:,} seeds, which is more "
-                f"than {MOST_TRIALS:,} trials. Type --yes to train them all, or --random 100."
+                f"the sweep has {num_groups:,} group{'s' * (num_groups > 1)} of settings and "
+                f"{num_seeds:,} seed{'s' * (num_seeds > 1)}, which is more than {MOST_TRIALS:,} trials. "
+                "Type --yes to train them all, or try fewer values or seeds."
             )
         plan = Plan(
             recipe=override(self.recipe, self.settings),
@@ -123,7 +124,16 @@ class Choices:
             return list(self.tuning_seeds)
         return [max(self.seeds) + 1]
 
+    def check_seeds(self) -> None:
+        """Raise `ConfigurationError` if a seed both tunes and is compared."""
+        if both := set(self._tuning_seeds) & set(self.seeds):
+            raise ConfigurationError(
+                "choose.seeds must differ from the seeds of the sweep, so that no seed is judged by the "
+                f"choice it made, got {min(both)} in both. Try [{max(self.seeds) + 1}]."
+            )
+
     def _check(self) -> None:
+        self.check_seeds()
         for name, values in self.over.items():
             if isinstance(values, Range) and self.num_draws is None:
                 raise ConfigurationError(
@@ -133,6 +143,14 @@ class Choices:
             if values == []:
                 raise ConfigurationError(
                     f"{name} has no value, so the sweep has no trial. Try --over {name}=1,2."
+                )
+            repeated = (
+                [v for v in values if values.count(v) > 1] if isinstance(values, list) else []
+            )
+            if repeated:
+                raise ConfigurationError(
+                    f"{name} has the value {repeated[0]} twice, and a value is tried once. Leave one out, "
+                    "and type --seeds 2 to train more."
                 )
         for name in self.tuned:
             if name not in self.over:

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 from abacist import extensions, files
 from abacist.config_base import Config, setting
 from abacist.configuration import from_json, override, to_json
+from abacist.devices import check_device_name
 from abacist.errors import AbacistError, ConfigurationError, RunError, check_between, nearest
 from abacist.recipes import examinations
 from abacist.recipes.examinations import ArithmeticSample, Examination
@@ -148,6 +149,7 @@ class Plan:
         if self.score is not None:
             self.score.check()
         examinations.find(self.examination)
+        check_device_name(self.device)
 
     @property
     def contenders(self) -> dict[str, list[Group]]:

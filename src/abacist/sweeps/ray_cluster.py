@@ -163,10 +163,14 @@ class RayTasks:
 def _check_reachable(address: str) -> None:
     """Raise `UserError` unless a program listens at an address; Ray itself would try for minutes."""
     host, _, port = address.removeprefix(_PREFIX).rpartition(":")
+    if not host or not port.isdecimal():
+        name = "--on" if address.startswith(_PREFIX) else "RAY_ADDRESS"
+        example = "ray://HOST:10001" if name == "--on" else "HOST:6379"
+        raise UserError(f"{name} must name a host and a port, got {address!r}. Try {example}.")
     try:
         with socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER):
             return
-    except (OSError, ValueError, OverflowError) as error:
+    except (OSError, OverflowError) as error:
         raise UserError(
             f"the Ray cluster {address} does not answer: {error}. Start it with ray start --head, "
             "type --on ray://HOST:10001 or set RAY_ADDRESS to HOST:6379, or type --on local."

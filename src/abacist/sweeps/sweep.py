@@ -69,7 +69,11 @@ def start(
     plan: Plan, path: Path, executor: Executor, on_progress: OnProgress | None = None
 ) -> Results:
     """Train, score and try to prove every trial of a plan, in run directories under `path`."""
+    if path.exists() and not path.is_dir():
+        raise RunError(f"{path} is a file. Type --out with a directory that does not exist yet.")
     if path.exists() and not is_unclaimed(path, PLAN):
+        if not (path / PLAN).is_file():
+            raise RunError(f"{path} holds something other than a sweep. Type another --out.")
         raise RunError(
             f"{path} exists. Type --resume to finish its trials, or another --out to train new ones."
         )

@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 
 from abacist import recipes
 from abacist.configuration import from_json, override
+from abacist.devices import check_device_name
 from abacist.errors import AbacistError, ConfigurationError, nearest
 from abacist.recipes import examinations
 from abacist.recipes.recipe import Recipe
@@ -87,6 +88,7 @@ class _Reader:
 
     def plan(self, table: Mapping[str, Any], is_insisted: bool) -> Plan:
         choices = self._choices(table)
+        self._with_line(("choose", "seeds"), choices.check_seeds)
         return self._with_line(("over",), lambda: choices.plan(is_insisted), choices.over)
 
     def _choices(self, table: Mapping[str, Any]) -> Choices:
@@ -115,6 +117,12 @@ class _Reader:
                 f'tune must be a list of settings, got {tune!r}. Try ["training.learning_rate"].',
             )
         seeds = self._seeds(table, ("seeds",), 0) or [0]
+        if "random" in table and not self._table(table, "over"):
+            raise self._error(
+                ("random",), "random needs values to draw from. Add a table [over] with them."
+            )
+        device = self._text(table, "device", "auto")
+        self._with_line(("device",), lambda: check_device_name(device))
         examination = self._text(table, "examination", None)
         self._with_line(("examination",), lambda: examinations.find(examination))
         return Choices(
@@ -129,7 +137,7 @@ class _Reader:
             examination=examination,
             score=self._score(table),
             threads=self._count(table, "threads") or 1,
-            device=self._text(table, "device", "auto"),
+            device=device,
         )
 
     def _over(self, table: Mapping[str, Any], tune: list[str]) -> dict[str, Values]:
@@ -148,9 +156,9 @@ class _Reader:
                 )
         for name in tune:
             if name not in values:
+                complaint = nearest(name, values) if values else "[over] is empty."
                 raise self._error(
-                    ("choose", "tune"),
-                    f"{name!r} has no values in [over]: {nearest(name, values)}",
+                    ("choose", "tune"), f"{name!r} has no values in [over]: {complaint}"
                 )
         return values
 
@@ -248,13 +256,17 @@ class _Reader:
 
 
 def _is_range(value: Any) -> bool:
-    return isinstance(value, dict) and "low" in value and "high" in value
+    return isinstance(value, dict) and ("low" in value or "high" in value)
 
 
 def _range(value: Mapping[str, Any]) -> Range:
     for key in value:
         if key not in _RANGE_KEYS:
             raise ConfigurationError(f"unknown key {key!r} of a range: {nearest(key, _RANGE_KEYS)}")
+    if missing := [key for key in ("low", "high") if key not in value]:
+        raise ConfigurationError(
+            f"a range needs low and high, and has no {missing[0]}. Try {{ low = 8, high = 64 }}."
+        )
     low, high, scale = value["low"], value["high"], value.get("scale", "linear")
     if type(low) not in (int, float) or type(high) not in (int, float):
         raise ConfigurationError(f"low and high must be numbers, got {low!r} and {high!r}.")
