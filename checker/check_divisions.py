@@ -173,8 +173,8 @@ class Divisions:
     windows = ({"row": (-2, 0), "place": (0, 2), "step": (0, 2)},)
 
     def __init__(self, *operators: str) -> None:
-        pairs = "all pairs of non-negative integers of every length whose second is not 0"
-        self.operators, self.claim = operators, f"calculates {' '.join(operators)} of {pairs}"
+        pairs = "all pairs of non-negative integers of every length, except divisions by 0"
+        self.operators, self.claim = operators, f"is right for {' and '.join(operators)} of {pairs}"
         digits, counts = [d + mark for mark in ("", "'") for d in DIGITS], product("-+", DIGITS)
         self.vocabulary = (*digits, *map("".join, counts), *operators, "=", ":", END, START)
         self.task = Columns("+").task | {"operations": [[*operators]]}

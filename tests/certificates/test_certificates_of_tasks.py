@@ -94,7 +94,7 @@ CLAIMS = {
     "subtract": "subtracts all pairs of non-negative integers of every length.",
     "add-many": "adds any two or more non-negative integers, however many, of every length.",
     "multiply": "multiplies all pairs of non-negative integers of every length.",
-    "divide": "calculates // % of all pairs of non-negative integers of every length whose second is not 0.",
+    "divide": "is right for // and % of all pairs of non-negative integers of every length, except divisions by 0.",
     "sort": "sorts up to 6 non-negative integers of every length.",
 }
 

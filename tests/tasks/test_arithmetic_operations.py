@@ -547,7 +547,11 @@ def test_measures_are_lengths_and_for_sums_the_chain() -> None:
         (TASKS["divide"], "divides all pairs of non-negative integers"),
         (
             ArithmeticConfig(operations=("-", "%")),
-            "calculates - % of all pairs of non-negative integers",
+            "is right for - and % of all pairs of non-negative integers",
+        ),
+        (
+            ArithmeticConfig(operations=("+", "-", "*")),
+            "is right for +, - and * of all pairs of non-negative integers",
         ),
     ],
 )

@@ -373,7 +373,7 @@ class NonRestoringDivisionEnumeration(GroupedEnumeration[_Choices]):
         self, model: Transformer, task: Arithmetic, format: NonRestoringDivisionFormat
     ) -> None:
         self._task, self._format = task, format
-        claim = f"{task.claim} of every length whose second is not 0."
+        claim = f"{task.claim} of every length, except divisions by 0."
         super().__init__(claim, self._patterns(model))
 
     def long_lines(self) -> Iterator[tuple[Tensor, list[Skeleton]]]:

@@ -210,7 +210,8 @@ class Arithmetic:
             operands = "all pairs of" if count == 2 else f"any {count}"
         if len(self.operations) == 1:
             return f"{_VERBS[self.operations[0]]} {operands} non-negative integers"
-        return f"calculates {' '.join(self.operations)} of {operands} non-negative integers"
+        *others, last = self.operations
+        return f"is right for {', '.join(others)} and {last} of {operands} non-negative integers"
 
     def _draw_lengths(
         self, num_problems: int, operation_B: Tensor, generator: torch.Generator
