@@ -66,7 +66,11 @@ class Table:
         return 10.0 * torch.nn.functional.one_hot(target, len(self.format.vocabulary)).double()
 
     def margins(
-        self, pattern: receptive_fields.Pattern, ids: Tensor, target: Tensor
+        self,
+        pattern: receptive_fields.Pattern,
+        ids: Tensor,
+        target: Tensor,
+        enough: float = torch.inf,
     ) -> MarginBound:
         logits = self.logits(self.model, pattern, ids)
         right = target.unsqueeze(1)
