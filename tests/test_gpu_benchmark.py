@@ -36,6 +36,11 @@ def test_all_pieces_are_rehearsed_once_and_then_skipped(gpu, tmp_path, capsys):
     assert capsys.readouterr().out.count("is finished already") == len(gpu.PIECES)
 
 
+def test_the_documentation_names_every_piece(gpu):
+    page = (ROOT / "docs/scaling.md").read_text()
+    assert [name for name in gpu.PIECES if f"`{name}`" not in page] == []
+
+
 def test_a_training_without_time_is_saved_and_resumed(gpu, tmp_path):
     command = ["--piece", "looped-abacus-1x16", "--rehearse", "--out", str(tmp_path), "--runs"]
     command += [str(tmp_path), "--budget"]

@@ -76,3 +76,20 @@ def test_the_record_has_figures_for_each_way(benchmark, quick_settings, tmp_path
     assert "ray" not in record
     assert record["seed_processor_seconds"] > 0
     assert record["local"]["start_processor_seconds"] > 0
+
+
+def test_the_documentation_states_the_committed_record():
+    record = json.loads((ROOT / "results/sweeps.json").read_text())
+    text = (ROOT / "docs/scaling.md").read_text()
+    local, ray = record["local"], record["ray"]
+    for row in (
+        f"| {local['overhead_processor_seconds']:.2f} | {ray['overhead_processor_seconds']:.2f} |",
+        f"| {local['handing_out_processor_seconds']:.2f} | {ray['handing_out_processor_seconds']:.2f} |",
+        f"| {local['start_processor_seconds']:.1f} | {ray['start_processor_seconds']:.1f} |",
+        f"({local['overhead_clock_seconds']:.1f} and {ray['overhead_clock_seconds']:.0f} more for each",
+        f"took {record['seed_processor_seconds']:.1f} processor seconds",
+        f"cost {local['processor_hours_of_many_seeds']:.1f} processor hours with `--on local` and "
+        f"{ray['processor_hours_of_many_seeds']:.1f} with",
+        f"{local['minutes_of_many_seeds']:.1f} and {ray['minutes_of_many_seeds']:.1f} minutes on 64 cores",
+    ):
+        assert row in text
