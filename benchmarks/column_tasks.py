@@ -3,7 +3,8 @@
     python benchmarks/column_tasks.py --seeds 3 --minutes 60
 
 writes `results/column-tasks.json` and the table in `docs/extending.md` after every seed, and goes on
-where it stopped when it is called again. The seconds of training are processor seconds of one thread.
+where it stopped when it is called again. Seeds of an example whose settings have changed since are
+trained again. The seconds of training are processor seconds of one thread.
 """
 
 import argparse
@@ -16,7 +17,10 @@ from typing import Any
 
 import abacist
 from abacist import files, recipes
+from abacist.formats.config import FORMATS
+from abacist.recipes.recipe import Recipe
 from abacist.runs.circumstances import circumstances
+from abacist.tasks.config import ColumnTaskConfig
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "results" / "column-tasks.json"
@@ -31,6 +35,31 @@ def column_tasks() -> dict[str, Path]:
         if match:
             named[match[1]] = file
     return named
+
+
+def settings(recipe: Recipe) -> dict[str, object]:
+    """Return the settings of a recipe in which column tasks differ, by name."""
+    task, training, model = recipe.task, recipe.training, recipe.model
+    assert isinstance(task, ColumnTaskConfig)
+    return {
+        "task.max_digits": task.max_digits,
+        "model.width": model.width,
+        "model.mlp_width": model.mlp_width,
+        "training.num_steps": training.num_steps,
+        "training.batch_size": training.batch_size,
+        "training.learning_rate": training.learning_rate,
+        "training.ema_decay": training.ema_decay,
+    }
+
+
+def entry(file: Path, recipe: Recipe) -> dict[str, Any]:
+    """Return what the record states about an example, without its seeds."""
+    return {
+        "file": f"examples/{file.name}",
+        "lines": len(file.read_text().splitlines()),
+        "notation": next(name for name, format in FORMATS.items() if format == recipe.format),
+        "settings": settings(recipe),
+    }
 
 
 def measure(name: str, seed: int) -> dict[str, object]:
@@ -59,13 +88,13 @@ def table(record: dict[str, Any]) -> str:
         "| task | lines | notation | certified | training | neighbourhoods | smallest margin |",
         "|---|---:|---|---|---:|---:|---:|",
     ]
-    for name, entry in sorted(record["tasks"].items()):
-        seeds = entry["seeds"]
+    for name, example in sorted(record["tasks"].items()):
+        seeds = example["seeds"]
         certified = sum(seed["certified"] for seed in seeds)
         cells = [
-            f"[{name}](../{entry['file']})",
-            str(entry["lines"]),
-            f"`{entry['notation']}`",
+            f"[{name}](../{example['file']})",
+            str(example["lines"]),
+            f"`{example['notation']}`",
             f"{certified} of {len(seeds)} seeds",
             f"{max(seed['training_seconds'] for seed in seeds):.0f} s",
             f"{max(seed['neighbourhoods'] for seed in seeds):,}",
@@ -99,25 +128,16 @@ def main() -> None:
     for seed in range(arguments.seeds):
         for name, file in named.items():
             abacist.load_extension(str(file))
-            recipe = recipes.find(name)
-            entry = tasks.setdefault(
-                name,
-                {
-                    "file": f"examples/{file.name}",
-                    "lines": len(file.read_text().splitlines()),
-                    "notation": "column-trace"
-                    if getattr(recipe.format, "states", False)
-                    else "columns",
-                    "steps": recipe.training.num_steps,
-                    "seeds": [],
-                },
-            )
-            if any(outcome["seed"] == seed for outcome in entry["seeds"]):
+            present = entry(file, recipes.find(name))
+            earlier = tasks.get(name, {})
+            is_same = all(earlier.get(key) == present[key] for key in ("notation", "settings"))
+            seeds = earlier["seeds"] if is_same else []
+            if any(outcome["seed"] == seed for outcome in seeds):
                 continue
             if time.monotonic() > end:
                 return
-            entry["seeds"].append(measure(name, seed))
-            print(name, entry["seeds"][-1], flush=True)
+            tasks[name] = {**present, "seeds": [*seeds, measure(name, seed)]}
+            print(name, tasks[name]["seeds"][-1], flush=True)
             files.write_json(RESULT, record)
             text = with_table(DOCUMENT.read_text(), record)
             files.write_bytes(DOCUMENT, text.encode())
