@@ -1,5 +1,6 @@
 """Extensions: three ways in, one line for every mistake, and hashes in run directories."""
 
+import html
 import json
 import re
 import sys
@@ -412,3 +413,53 @@ def test_a_changed_extension_is_a_warning_or_an_error(tmp_path, capsys):
         assert main([*command, *arguments]) == 2
         assert "type --accept-changed-extension" in capsys.readouterr().err
     assert main(["prove", out, *arguments, "--accept-changed-extension"]) in (0, 1)
+
+
+SOURCE = [{"name": "own_tasks", "source": "own tasks.py", "sha256": "0" * 64}]
+
+
+def test_a_command_line_names_the_extensions_of_a_record_or_of_this_command(tmp_path):
+    assert extensions.command("prove", "my run") == "abacist prove 'my run'"
+    extensions.load_all([path := str(write(tmp_path / "own_tasks.py"))])
+    assert extensions.command("score", "RUN") == f"abacist score RUN --extension {path}"
+    of_record = extensions.command("score", "RUN", record={"extensions": SOURCE})
+    assert of_record == "abacist score RUN --extension 'own tasks.py'"
+    assert extensions.command("prove", "RUN", record={}) == "abacist prove RUN"
+
+
+def test_a_run_of_an_interactive_session_names_no_file():
+    record = {"extensions": [{"name": "__main__", "source": "__main__", "sha256": None}]}
+    assert extensions.command("prove", "RUN", record=record) == "abacist prove RUN"
+    record["extensions"][0]["name"] = "an-earlier-session"
+    with pytest.raises(RunError, match=r"not loaded\. Define it again in Python\.$"):
+        extensions.check_loaded(record, "RUN")
+
+
+COMMAND = r"abacist (?:train|score|prove|report|solve|look|sweep|compare|recipes)(?: [^<`\n]*)"
+
+
+def test_every_command_of_a_report_and_of_an_error_names_the_extension(tmp_path, capsys):
+    """Commands about a run that needs an extension can be typed as they are printed."""
+    path = str(write(tmp_path / "own_tasks.py"))
+    load, option = ["--extension", path], f"--extension {path}"
+    out, quick = str(tmp_path / "run"), [f"--{n}={v}" for n, v in QUICK.items()]
+    assert main(["train", "own-sum", *load, "--out", out, "--train-only", *quick]) == 0
+    assert main(["report", out, *load]) == 0
+    text = (tmp_path / "run" / "report.html").read_text()
+    contents = re.findall(r"<(code|pre)\b[^>]*>(.*?)</\1>", text, re.DOTALL)
+    plain = [html.unescape(re.sub(r"<[^>]+>", "", content)) for _, content in contents]
+    commands = [content for content in plain if content.startswith("abacist ")]
+    assert len(commands) >= 5
+    assert {command for command in commands if option not in command} == set()
+    capsys.readouterr()
+    for arguments in (
+        ["score", out, "--stored"],
+        ["compare", out, out],
+        ["train", "--resume", "--out", out, "--seed", "5"],
+    ):
+        assert main([*arguments, *load]) == 2
+        for command in re.findall(COMMAND, error := capsys.readouterr().err):
+            assert command.count(option) == command.count("abacist "), error
+        assert option in error
+    assert main(["recipes", *load]) == 0
+    assert f"train NAME {option}" in " ".join(capsys.readouterr().out.split())

@@ -210,10 +210,28 @@ def load_all(sources: Iterable[str]) -> None:
         _asked_for.append(source)
 
 
-def options(sources: Iterable[str] | None = None) -> list[str]:
-    """Return the options that load extensions, as a user types them; by default those asked for here."""
-    asked_for = dict.fromkeys(_asked_for if sources is None else sources)
-    return [word for source in asked_for for word in ("--extension", source)]
+def options(record: Mapping[str, Any] | None = None) -> list[str]:
+    """Return the options that load extensions, as a user types them.
+
+    Args:
+        record: the content of a `run.json` or `plan.json`, for the extensions that it needs; None for
+            those that the present command was asked to load.
+    """
+    sources = _asked_for
+    if record is not None:
+        # What an interactive session has registered is in no file that could be named.
+        needed = (extension for extension in record.get("extensions", []) if extension["sha256"])
+        sources = [extension["source"] for extension in needed]
+    return [word for source in dict.fromkeys(sources) for word in ("--extension", source)]
+
+
+def command(*words: str, record: Mapping[str, Any] | None = None) -> str:
+    """Return a command line of abacist with the options that load extensions; see `options`.
+
+    >>> command("prove", "runs/my sums", record={"extensions": []})
+    "abacist prove 'runs/my sums'"
+    """
+    return shlex.join(["abacist", *words, *options(record)])
 
 
 def load_installed() -> None:
@@ -353,10 +371,9 @@ def check_loaded(record: Mapping[str, Any], path: Path) -> None:
     by_name = {extension.name: extension for extension in _by_module.values()}
     missing = [e for e in record.get("extensions", []) if e["name"] not in by_name]
     if missing:
-        typed = shlex.join(options(extension["source"] for extension in missing))
-        raise RunError(
-            f"{path} needs an extension that is not loaded. Type {typed}, or import it in Python."
-        )
+        typed = shlex.join(options({"extensions": missing}))
+        remedy = f"Type {typed}, or import it in Python." if typed else "Define it again in Python."
+        raise RunError(f"{path} needs an extension that is not loaded. {remedy}")
 
 
 def changes(record: Mapping[str, Any], path: Path) -> str | None:

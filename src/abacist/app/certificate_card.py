@@ -8,6 +8,7 @@ neighbourhoods that the sum passes through.
 import json
 from collections.abc import Sequence
 
+from abacist import extensions
 from abacist.app.shown_runs import ShownRun
 from abacist.certificates.record import Certificate
 from abacist.reports.certificate_picture import tiles
@@ -22,7 +23,7 @@ def certificate_card(shown_run: ShownRun) -> Markup:
     lines: list[Markup] = []
     kind = ""
     if proof is None:
-        command = code(f"abacist prove {shown_run.run.path}")
+        command = code(extensions.command("prove", str(shown_run.run.path)))
         strong = element("strong", "Not proved.")
         lines.append(
             element(

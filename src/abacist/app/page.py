@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from abacist import extensions
 from abacist.app import answers, lengths, race, random_problems, vectors
 from abacist.app.ablation_score import ablation_score
 from abacist.app.answer_card import alert, answer_card, side_by_side
@@ -357,7 +358,7 @@ def _grid(shown_run: ShownRun) -> Markup:
         return together([_GRID_TITLE, _grid_card(shown_run, stored)])
     text = (
         "This run's scorecard has no grid. Score a small one here, or all of it with "
-        f"`abacist score {shown_run.run.path} --suite grid`."
+        f"`{extensions.command('score', str(shown_run.run.path), '--suite', 'grid')}`."
     )
     return together([_GRID_TITLE, element("p", prose(text), class_="muted")])
 

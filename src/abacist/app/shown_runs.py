@@ -8,6 +8,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 
+from abacist import extensions
 from abacist.certificates.neighbourhood_table import NeighbourhoodTable, neighbourhood_table
 from abacist.errors import ConfigurationError, UserError, nearest
 from abacist.inspection.ablation import (
@@ -207,7 +208,7 @@ def open_gallery(paths: Sequence[str], device: str = "auto") -> Gallery:
     if len(paths) > MOST_RUNS:
         raise UserError(
             f"at most {MOST_RUNS} runs can be shown at once, got {len(paths)}. "
-            f"Type abacist play {' '.join(paths[:2])}."
+            f"Type {extensions.command('play', *paths[:2])}."
         )
     shown_runs: list[ShownRun] = []
     for path in paths or ["latest"]:

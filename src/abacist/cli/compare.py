@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from abacist import extensions
 from abacist.cli import named_run
 from abacist.cli.arguments import Parser
 from abacist.cli.report import check_html
@@ -56,7 +57,7 @@ def run(arguments: list[str]) -> int:
     if not rows:
         raise UserError(
             "these runs share no row that can be compared. "
-            f"Type abacist score RUN --suite lengths for each of {', '.join(paths)}."
+            f"Type {extensions.command('score', 'RUN', '--suite', 'lengths')} for each of {', '.join(paths)}."
         )
     if parsed.out:
         _draw(dict(zip(names, paths, strict=True)), cards, Path(parsed.out))
@@ -131,9 +132,8 @@ def _draw(runs: dict[str, str], cards: "list[Scorecard]", path: Path) -> None:
 
     for run, card in zip(runs.values(), cards, strict=True):
         if "lengths" not in card.sections:
-            raise UserError(
-                f"{run} has no scores by length to draw. Type abacist score {run} --suite lengths."
-            )
+            scoring = extensions.command("score", run, "--suite", "lengths")
+            raise UserError(f"{run} has no scores by length to draw. Type {scoring}.")
     sections = {name: card.sections["lengths"] for name, card in zip(runs, cards, strict=True)}
     series = {n: score_plots.length_series(s)["equal lengths"] for n, s in sections.items()}
     trained = max(section.trained_digits for section in sections.values())
@@ -163,7 +163,8 @@ def _compare_groups(parsed: argparse.Namespace) -> int:
     if len(groups) < 2:
         raise UserError(
             f"abacist compare needs two runs or groups of runs, got {parsed.runs[0]}. "
-            f"Type abacist compare {parsed.runs[0]} RUN, or abacist report {parsed.runs[0]}."
+            f"Type {extensions.command('compare', parsed.runs[0], 'RUN')}, "
+            f"or {extensions.command('report', parsed.runs[0])}."
         )
     _check_tasks([group.name for group in groups], recipes)
     alike = all((r.task, r.split) == (recipes[0].task, recipes[0].split) for r in recipes)
@@ -220,7 +221,7 @@ def _groups(names: list[str]) -> "tuple[list[ComparedGroup], list[Recipe]]":
             if not group.outcomes:
                 raise UserError(
                     f"{name} has no finished run in {group.group.name or 'its only group'}. "
-                    f"Type abacist sweep --resume --out {name}."
+                    f"Type {extensions.command('sweep', '--resume', '--out', name)}."
                 )
             inside = f"{short}/{group.group.name}" if group.group.name else short
             groups.append(comparison.of_results(inside, group))
@@ -232,7 +233,8 @@ def _groups(names: list[str]) -> "tuple[list[ComparedGroup], list[Recipe]]":
 def _check_count(runs: list[str]) -> None:
     if len(runs) < 2:
         raise UserError(
-            f"abacist compare needs two runs or more, got {runs[0]}. Type abacist compare RUN RUN."
+            f"abacist compare needs two runs or more, got {runs[0]}. "
+            f"Type {extensions.command('compare', 'RUN', 'RUN')}."
         )
 
 

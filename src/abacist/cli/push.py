@@ -1,5 +1,6 @@
 """`abacist push`: a run and its model in a repository on the Hugging Face Hub."""
 
+from abacist import extensions
 from abacist.cli import named_run
 from abacist.cli.arguments import Parser
 from abacist.runs import hub
@@ -27,7 +28,8 @@ def run(arguments: list[str]) -> int:
             f"The code of {', '.join(exported.extensions)} does not travel: whoever loads the run "
             "needs it, and types it after --extension."
         )
-    print(f"Type abacist solve {hub.PREFIX}{parsed.name} {trained.task.example} to try it.")
+    solve = extensions.command("solve", f"{hub.PREFIX}{parsed.name}", trained.task.example)
+    print(f"Type {solve} to try it.")
     return 0
 
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from abacist import recipes
+from abacist import extensions, recipes
 from abacist.cli import setting_help
 from abacist.cli.arguments import Parser
 from abacist.configuration import settings, to_json
@@ -41,7 +41,8 @@ def _list(as_json: bool, csv: Path | None) -> None:
         print(row["name"])
         for line in (row["summary"], *row["promise"].partition("\n\n")[0].splitlines()):
             print(setting_help.fill(line, " " * 4))
-    last = "abacist recipes NAME shows every setting; abacist train NAME trains."
+    show, train = extensions.command("recipes", "NAME"), extensions.command("train", "NAME")
+    last = f"{show} shows every setting; {train} trains."
     print(f"\n{setting_help.fill(last)}")
 
 

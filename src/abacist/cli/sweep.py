@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from abacist import recipes
+from abacist import extensions, recipes
 from abacist.cli.arguments import Parser, number, setting_names, split_off_settings, whole_number
 from abacist.errors import ConfigurationError, UserError
 
@@ -151,7 +151,8 @@ def _resume(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
     if changes or any(value is not None for value in typed):
         raise ConfigurationError(
             f"{parsed.out} is resumed with its own settings. "
-            f"Type abacist sweep --resume --out {parsed.out}, or another --out to start a sweep."
+            f"Type {extensions.command('sweep', '--resume', '--out', parsed.out)}, "
+            "or another --out to start a sweep."
         )
     path = Path(parsed.out)
     plan = plans.read(path)

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from abacist import files, recipes
+from abacist import extensions, files, recipes
 from abacist.cli import named_run, setting_help, train_seeds
 from abacist.cli.arguments import (
     Parser,
@@ -49,7 +49,7 @@ def run(arguments: list[str]) -> int:
                 setting_help.often_changed(recipe),
                 "",
                 setting_help.fill(
-                    f"abacist train {recipe.name} --help-all explains all settings, and "
+                    f"{extensions.command('train', recipe.name, '--help-all')} explains all settings, and "
                     "--help-all model training those of these sections."
                 ),
             ]

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from abacist import extensions
 from abacist.cli.typed_recipe import check_unchanged, typed_recipe
 from abacist.errors import ConfigurationError
 
@@ -101,7 +102,7 @@ def _plan_in(parsed: argparse.Namespace, changes: dict[str, str]) -> "tuple[Plan
     plan = plans.read(path)
     if len(plan.groups) > 1:
         raise ConfigurationError(
-            f"{path} is a sweep over settings. Type abacist sweep --resume --out {path}."
+            f"{path} is a sweep over settings. Type {extensions.command('sweep', '--resume', '--out', str(path))}."
         )
     options = {
         "seed": (plan.seeds[0], parsed.seed),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from abacist import recipes
+from abacist import extensions, recipes
 from abacist.configuration import override, settings
 from abacist.errors import ConfigurationError
 from abacist.recipes.recipe import Recipe
@@ -79,5 +79,6 @@ def check_unchanged(
     if differences:
         raise ConfigurationError(
             f"{path} is resumed with its own settings: {'; '.join(differences)}. "
-            f"Type abacist train --resume --out {path}, or another --out to start a run."
+            f"Type {extensions.command('train', '--resume', '--out', str(path))}, "
+            "or another --out to start a run."
         )

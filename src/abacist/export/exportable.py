@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from abacist import extensions
 from abacist.certificates.record import Certificate
 from abacist.errors import ConfigurationError
 from abacist.formats.config import FORMATS
@@ -143,9 +144,8 @@ def of_run(run: Run, target: str) -> Exportable:
     damages: list[str] = []
     certificate = run_records.read_certificate(run.directory, damages, run.identity)
     if certificate is None:
-        objection = (
-            damages[0] if damages else f"there is no certificate. Type abacist prove {run.path}."
-        )
+        proof = extensions.command("prove", str(run.path))
+        objection = damages[0] if damages else f"there is no certificate. Type {proof}."
     else:
         objection = "" if certificate.certified else certificate.reason
     return Exportable(

@@ -2,7 +2,7 @@
 
 import json
 
-from abacist import __version__
+from abacist import __version__, extensions
 from abacist.export.exportable import Exportable
 from abacist.reports import run_records
 from abacist.reports.repeat_command import command
@@ -103,7 +103,8 @@ def _measured(exportable: Exportable) -> str:
         if section.rows
     ]
     if not tables:
-        return f"## Measured\n\nThis model was never scored: `abacist score {exportable.run.path.name}` does it.\n"
+        scoring = extensions.command("score", exportable.run.path.name, record=records.run)
+        return f"## Measured\n\nThis model was never scored: `{scoring}` does it.\n"
     note = "Intervals are 95 % Wilson intervals; margins are in logits.\n"
     return "\n".join(["## Measured\n", note, *tables])
 

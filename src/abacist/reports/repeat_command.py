@@ -1,6 +1,5 @@
 """The command that trains a run again, and the settings that it changes."""
 
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,13 +17,12 @@ def command(recipe: Recipe, run: Mapping[str, Any]) -> str | None:
     changes = typed_changes(recipe)
     if changes is None:
         return None
-    words = ["abacist", "train", recipe.name]
+    words = ["train", recipe.name]
     for name, value in changes.items():
         words += [f"--{name}", value] if not value.startswith("-") else [f"--{name}={value}"]
     words += ["--seed", str(run["seed"]), "--threads", str(run["threads"])]
     words += ["--device", str(run.get("device", "cpu"))]
-    words += extensions.options(extension["source"] for extension in run.get("extensions", []))
-    return shlex.join(words)
+    return extensions.command(*words, record=run)
 
 
 def typed_changes(target: Recipe) -> dict[str, str] | None:

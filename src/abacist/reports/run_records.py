@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from abacist import files
+from abacist import extensions, files
 from abacist.certificates.record import Certificate
 from abacist.configuration import from_json
 from abacist.errors import RunError
@@ -97,7 +97,7 @@ def read(directory: RunDirectory, model: Identity | None = None) -> RunRecords:
     if not metrics and not any(directory.checkpoints.glob("step-*")):
         raise RunError(
             f"{path} was never trained, so there is nothing to report. "
-            f"Type abacist train --resume --out {path}."
+            f"Type {extensions.command('train', '--resume', '--out', str(path))}."
         )
     model = model or _model_in(directory)
     return RunRecords(
@@ -125,7 +125,7 @@ def read_scorecard(directory: RunDirectory) -> Scorecard:
     Raises `RunError` if the run was never scored, or the scorecard is damaged or about another model.
     """
     if not directory.scorecard.exists():
-        raise RunError(f"{directory.path} was never scored. Type abacist score {directory.path}.")
+        raise RunError(f"{directory.path} was never scored. Type {_scoring(directory)}.")
     damages: list[str] = []
     scorecard = _scorecard(directory, _model_in(directory), damages)
     if damages:
@@ -182,12 +182,12 @@ def _object_about(
 
 def _scorecard(directory: RunDirectory, model: Identity | None, damages: list[str]) -> Scorecard:
     """The sections that can be read."""
-    remedy = f"Type abacist score {directory.path}"
-    card = _object_about(directory.scorecard, model, f"{remedy}.", damages)
+    remedy = f"Type {_scoring(directory)}."
+    card = _object_about(directory.scorecard, model, remedy, damages)
     if card is None:
         return Scorecard({})
     if not isinstance(card.get("sections"), dict):
-        damages.append(f"{directory.scorecard} is damaged and left out. {remedy}.")
+        damages.append(f"{directory.scorecard} is damaged and left out. {remedy}")
         return Scorecard({})
     sections: dict[str, Section] = {}
     for name, data in card["sections"].items():
@@ -201,10 +201,14 @@ def _scorecard(directory: RunDirectory, model: Identity | None, damages: list[st
         except _DAMAGE:
             damages.append(
                 f"The section {name:.60} of {directory.scorecard} is damaged and left out. "
-                f"{remedy} --suite {name:.60}."
+                f"Type {_scoring(directory, '--suite', f'{name:.60}')}."
             )
     exempt_digits = card.get("exempt_digits")
     return Scorecard(sections, exempt_digits if type(exempt_digits) is int else 0)
+
+
+def _scoring(directory: RunDirectory, *options: str) -> str:
+    return extensions.command("score", str(directory.path), *options)
 
 
 def _check_grid(details: Mapping[str, Any]) -> None:
@@ -223,7 +227,7 @@ def read_certificate(
     A certificate that speaks of another model than `model`, by default the one in the newest
     checkpoint, certifies nothing: the one returned says so.
     """
-    remedy = f"Type abacist prove {directory.path}."
+    remedy = f"Type {extensions.command('prove', str(directory.path))}."
     data = _object(directory.certificate, remedy, damages)
     if data is None:
         return None
@@ -301,7 +305,7 @@ def _failures(
     if num_foreign:
         damages.append(
             f"{num_foreign:,} lines of {directory.failures} speak of another model and are left out. "
-            f"Type abacist score {directory.path}."
+            f"Type {_scoring(directory)}."
         )
     return failures
 
@@ -310,7 +314,7 @@ def _attention(
     directory: RunDirectory, model: Identity | None, damages: list[str]
 ) -> Mapping[str, Any] | None:
     path = directory.attention
-    remedy = f"Delete it, and type abacist report {directory.path}."
+    remedy = f"Delete it, and type {extensions.command('report', str(directory.path))}."
     data = _object_about(path, model, remedy, damages)
     if data is None:
         return None

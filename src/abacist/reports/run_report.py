@@ -6,10 +6,9 @@ Results come first, and what the run was trained with comes last.
 """
 
 import itertools
-import shlex
 from collections.abc import Sequence
 
-from abacist import recipes
+from abacist import extensions, recipes
 from abacist.configuration import settings
 from abacist.errors import ConfigurationError
 from abacist.intervals import Proportion
@@ -138,7 +137,7 @@ def _lead(records: RunRecords) -> list[Markup]:
         chosen = f"All results are those of the checkpoint at step {records.chosen_step:,}."
         lead.insert(1, element("p", chosen))
     if (records.last_step or 0) < records.recipe.training.num_steps:
-        resume = code(f"abacist train --resume --out {shlex.quote(str(records.path))}")
+        resume = code(_typed(records, "train", "--resume", "--out", str(records.path)))
         lead.append(element("p", "Training is not finished. To resume it, type ", resume, "."))
     if records.damages:
         lead.append(damage_list(records.damages))
@@ -297,14 +296,15 @@ def _embeddings(records: RunRecords) -> list[Markup]:
 
 def _missing(records: RunRecords) -> list[Markup]:
     """What could be in the report, and the command that adds it."""
-    path = shlex.quote(str(records.path))
+    path = str(records.path)
     rows = [
-        [summary, Cell(f"abacist score {path} --suite {name}", "code")]
+        [summary, Cell(_typed(records, "score", path, "--suite", name), "code")]
         for name, summary in SUITES.items()
         if name not in records.sections and _applies(name, records.recipe)
     ]
     if records.certificate is None:
-        rows.append(["a proof for problems of every length", Cell(f"abacist prove {path}", "code")])
+        proof = Cell(_typed(records, "prove", path), "code")
+        rows.append(["a proof for problems of every length", proof])
     typed = repeat_command.command(records.recipe, records.run)
     if not records.embeddings and typed is not None:
         every = max(1, records.recipe.training.num_steps // 8)
@@ -313,8 +313,13 @@ def _missing(records: RunRecords) -> list[Markup]:
     if not rows:
         return []
     caption = "What this report does not have, and the command that adds it"
-    note = element("p", "Then type ", code(f"abacist report {path}"), " again.")
+    note = element("p", "Then type ", code(_typed(records, "report", path)), " again.")
     return [table(Table(caption, ("part", "type"), [rows], 2)), note]
+
+
+def _typed(records: RunRecords, *words: str) -> str:
+    """Return a command line about the run, with the options that load its extensions."""
+    return extensions.command(*words, record=records.run)
 
 
 def _applies(suite: str, recipe: Recipe) -> bool:
@@ -360,4 +365,4 @@ def _settings(records: RunRecords) -> list[Markup]:
 
 
 def _type(records: RunRecords, verb: str) -> Markup:
-    return code(f"abacist {verb} {shlex.quote(str(records.path))}")
+    return code(_typed(records, verb, str(records.path)))

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from abacist import extensions
 from abacist.reports import html, parallel_coordinates, sweep_views
 from abacist.reports.html import Part, page
 from abacist.reports.html_builder import Markup, command, element, table
@@ -31,7 +32,7 @@ def sweep_report(results: Results, path: Path) -> str:
         Part("training", "Training", figures(list(sweep_views.curves(results)))),
         Part("scores", "Scores", [] if scores is None else [table(scores)]),
         Part("details", "Tuning and failures", [_drawn(view) for view in others]),
-        Part("repeat", "How to go on", [command(f"abacist sweep --resume --out {path}")]),
+        Part("repeat", "How to go on", [command(_resume(results, path))]),
     ]
     return page(
         f"abacist sweep: {results.plan.recipe.name}", lead, [part for part in parts if part.content]
@@ -41,6 +42,11 @@ def sweep_report(results: Results, path: Path) -> str:
 def write(results: Results, path: Path) -> None:
     """Write `sweep.html` into the directory of the sweep."""
     html.write(sweep_report(results, path), path / PAGE)
+
+
+def _resume(results: Results, path: Path) -> str:
+    record = {"extensions": results.plan.extensions}
+    return extensions.command("sweep", "--resume", "--out", str(path), record=record)
 
 
 def _drawn(view: View) -> Markup:

@@ -5,6 +5,7 @@ A Space and a repository on the Hub hold them.
 
 import json
 
+from abacist import extensions
 from abacist.errors import RunError
 from abacist.runs.directory import RunDirectory, read_run_json
 from abacist.training import checkpoint
@@ -21,9 +22,8 @@ def public_files(run: RunDirectory) -> dict[str, bytes]:
     """
     checkpoints = checkpoint.all_in(run.checkpoints)
     if not checkpoints:
-        raise RunError(
-            f"{run.path} has no checkpoint yet. Type abacist train --resume --out {run.path}."
-        )
+        resume = extensions.command("train", "--resume", "--out", str(run.path))
+        raise RunError(f"{run.path} has no checkpoint yet. Type {resume}.")
     newest = checkpoint.read(checkpoints[-1])
     record = {name: value for name, value in read_run_json(run).items() if name not in _PRIVATE}
     contents = {"run.json": (json.dumps(record, indent=2) + "\n").encode()}

@@ -291,7 +291,7 @@ def load(
     if run_directory.checkpoint is None:
         raise CheckpointError(
             f"{run_directory.path} has no checkpoint yet. "
-            f"Type abacist train --resume --out {run_directory.path}."
+            f"Type {extensions.command('train', '--resume', '--out', str(run_directory.path))}."
         )
     stored = read_checkpoint(run_directory.checkpoint)
     stored.load_weights(model)

@@ -138,16 +138,17 @@ def resume(
 
     Raises:
         RunError: there is no run in `path`, another process is training it, it cannot be
-            read, or an extension that it
-            needs is not loaded, or has changed and `accept_changed_extension` is not set.
+            read, or an extension that it needs is not loaded, or has changed and
+            `accept_changed_extension` is not set.
         CheckpointError: no checkpoint fits the model.
         TrainingDiverged: the loss is not finite.
     """
     directory = RunDirectory(path)
     if not directory.run_json.is_file():
+        start = extensions.command("train", "--out", str(path))
         raise RunError(
             f"there is nothing to resume in {path}: it has no run.json. "
-            f"Type abacist train --out {path} to start a run there."
+            f"Type {start} to start a run there."
         )
     recipe, record = read_recipe(directory)
     if not accept_changed_extension:

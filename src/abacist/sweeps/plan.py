@@ -195,11 +195,16 @@ class Plan:
             is_tuning=is_tuning,
         )
 
+    @property
+    def extensions(self) -> list[dict[str, Any]]:
+        """Extensions that the sweep needs, as `plan.json` states them."""
+        return extensions.needed([to_json(self.recipe), to_json(self.groups)])
+
     def write(self, path: Path) -> None:
         """Write `plan.json` into the directory of the sweep."""
         record = {
             "format_version": FORMAT_VERSION,
-            "extensions": extensions.needed([to_json(self.recipe), to_json(self.groups)]),
+            "extensions": self.extensions,
             **to_json(self),
             **circumstances(),
         }
