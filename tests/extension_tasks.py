@@ -39,6 +39,12 @@ def remains(remainder, digits):
     return value // 263, value % 263
 
 
+def divides_by_five(remainder, digits):
+    """Division of a binary number by 5: after one column the state is 0 or 1, after two 0 to 3."""
+    value = 2 * remainder + digits[:, 0]
+    return value // 5, value % 5
+
+
 def compares(larger, digits):
     """The larger of two numbers in base 3; the state says which one is larger."""
     a, b = digits.unbind(-1)
@@ -62,6 +68,9 @@ MACHINES = {
     ),
     "test-remainder": ColumnMachine(
         "test-remainder", ColumnRule(remains, "state", 2, most_significant_first=True), 1
+    ),
+    "test-fifth": ColumnMachine(
+        "test-fifth", ColumnRule(divides_by_five, "state", 2, most_significant_first=True), 1
     ),
     "test-compare": ColumnMachine(
         "test-compare", ColumnRule(compares, "state", 3, most_significant_first=True)

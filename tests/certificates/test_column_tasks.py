@@ -8,17 +8,18 @@ from extension_tasks import MACHINES, GreatestCommonDivisorConfig, column_task
 
 from abacist.certificates.calculation_layout import find_layout
 from abacist.certificates.certificate import prove
-from abacist.certificates.column_addition import ColumnAdditionEnumeration
+from abacist.certificates.column_addition import ColumnAdditionEnumeration, columns_below
 from abacist.certificates.receptive_fields import pattern_of, visibility_in
 from abacist.formats.config import FORMATS
 from abacist.models.config import ModelConfig
 from abacist.models.transformer import Transformer
 from abacist.recipes.column_tasks import choose_notation, make_recipe
 from abacist.scoring.trained_model import TrainedModel
+from abacist.tasks.problems import OWN, Problems
 
 NOTATIONS = ("columns", "column-trace", "column-trace-digits")
 SMALL = [name for name in MACHINES if "hexadecimal" not in name]
-FEW_CONTEXTS = ["test-compare", "test-divide", "test-parity"]
+FEW_CONTEXTS = ["test-compare", "test-divide", "test-fifth", "test-parity"]
 """Machines of so few contexts that 3,000 random problems contain all of them."""
 PAIRS = [
     (name, notation)
@@ -125,6 +126,32 @@ def test_a_wide_window_shows_more_columns_and_both_states():
     assert sum(map(len, enumerated.values())) > sum(map(len, narrow.values()))
 
 
+def test_states_of_a_known_column_are_those_entered_after_so_many_columns():
+    rule = MACHINES["test-fifth"].rule
+    # The first of several digits of a binary number is 1: 1; 10 and 11; 100 to 111; and so on.
+    for num_columns, states in enumerate(([0], [1], [2, 3], [0, 1, 2, 4], [0, 1, 2, 3, 4])):
+        paths = columns_below(rule, 1, num_columns)
+        assert list(paths) == states
+        assert {len(path) for path in paths.values()} == {num_columns}
+        assert all(int("".join(str(d) for (d,) in p) or "0", 2) % 5 == s for s, p in paths.items())
+
+
+def test_a_problem_made_from_a_context_of_a_known_column_contains_it():
+    trained_model = small_model("test-fifth", "column-trace-digits")
+    layout, _ = enumerated_contexts(trained_model)
+    enumeration = ColumnAdditionEnumeration(trained_model.model, layout, most_cases=1e9)
+    num_checked = 0
+    for context in (context for part, _ in enumeration.parts() for context in part):
+        if not context.pattern.shows_its_start or context.pattern.lowest_column == 1:
+            continue
+        for case, row in enumerate(context.ids.tolist()):
+            problems = Problems.from_texts([context.operands(case)], [OWN])
+            contained = contexts_in_lines(trained_model, layout, problems)
+            assert (*row, int(context.target[case])) in contained[context.pattern.key]
+            num_checked += 1
+    assert num_checked > 5
+
+
 def test_a_task_that_is_no_machine_is_measured_only():
     config = GreatestCommonDivisorConfig()
     format = FORMATS["text"].build(config)
@@ -142,6 +169,7 @@ def test_the_notation_writes_states_where_nothing_else_tells_them():
         "test-subtract": "columns",
         "test-divide": "columns",
         "test-remainder": "column-trace-digits",
+        "test-fifth": "column-trace",
         "test-compare": "column-trace",
         "test-parity": "columns",
     }

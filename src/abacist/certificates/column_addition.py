@@ -8,7 +8,7 @@ the calculation stands in a line. Contexts are enumerated in parts that fit into
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import product
+from itertools import count, product
 from math import prod
 
 import torch
@@ -31,6 +31,7 @@ from abacist.certificates.receptive_fields import (
     too_many,
     visibility_in,
 )
+from abacist.formats.annotated import EVERYWHERE
 from abacist.models.receptive_field import receptive_field_over
 from abacist.models.transformer import Transformer
 from abacist.tasks.column_rule import ColumnRule
@@ -43,6 +44,8 @@ _MOST_AT_ONCE = 20_000_000
 
 Digit = tuple[int, int]
 """A digit of an operand, as (number of the operand, column)."""
+Columns = list[tuple[int, ...]]
+"""Consecutive columns of digits, in the order in which they are read; one digit for each operand."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,15 @@ class ColumnPattern(Pattern):
         return min((column for number, column in held if number not in MARKS), default=1)
 
     @cached_property
+    def shows_its_start(self) -> bool:
+        """Whether the receptive field holds the symbol after which the result begins.
+
+        Then it says in which column the query stands, because equal patterns have equal distances.
+        """
+        tokens = zip(self.numbers, self.columns, strict=True)
+        return any(number == SYMBOL and column != EVERYWHERE for number, column in tokens)
+
+    @cached_property
     def held(self) -> list[Digit]:
         """The digits of operands that the receptive field holds, in order."""
         tokens = zip(self.numbers, self.columns, strict=True)
@@ -94,14 +106,14 @@ class Choices:
     pattern: ColumnPattern
     digits: dict[Digit, int]
     """The digits that matter, with the smallest value of each: 1 for a leading digit of several."""
-    states: tuple[int, ...]
-    """States in which the rule can enter the lowest column."""
+    below: dict[int, Columns]
+    """For every state in which the rule can enter the lowest column, columns that lead there."""
     base: int = 10
 
     @property
     def num_cases(self) -> int:
         """Number of combinations, including those that no right line contains."""
-        return len(self.states) * prod(self.base - smallest for smallest in self.digits.values())
+        return len(self.below) * prod(self.base - smallest for smallest in self.digits.values())
 
     def signature(self) -> tuple[object, ...]:
         """Return a value that is equal for equal choices within patterns of equal key."""
@@ -109,7 +121,7 @@ class Choices:
         relative = tuple(
             (number, column - top, smallest) for (number, column), smallest in self.digits.items()
         )
-        return relative, self.states, bottom - top, self.pattern.calculation.terminator
+        return relative, tuple(self.below), bottom - top, self.pattern.calculation.terminator
 
 
 class ColumnAdditionEnumeration:
@@ -182,12 +194,17 @@ def enumerate_choices(
     richest = layout.rule.base ** (layout.counts()[-1] * (below + max(above, layout.ahead) + 1))
     if richest > most_cases:
         raise too_many(richest)
-    carried = {count: columns_below(layout.rule, count) for count in layout.counts()}
+    rule = layout.rule
+    anywhere = {number: columns_below(rule, number) for number in layout.counts()}
     choices_by_key: dict[bytes, list[Choices]] = {}
     signatures = set()
     for pattern in patterns(model, layout):
-        states = tuple(sorted(carried[len(pattern.calculation.lengths)]))
-        choices = _choices(pattern, states, layout.rule)
+        lengths, bottom = pattern.calculation.lengths, pattern.lowest_column
+        paths = anywhere[len(lengths)]
+        # A state can be carried into any column, unless it is known which column it is.
+        if bottom == 1 or pattern.shows_its_start:
+            paths = columns_below(rule, len(lengths), bottom - 1, max(lengths) == 1)
+        choices = _choices(pattern, paths, rule)
         signature = (pattern.key, choices.signature())
         if signature not in signatures:
             signatures.add(signature)
@@ -219,8 +236,8 @@ def contexts(group: list[Choices], rule: ColumnRule) -> Iterator[tuple[list[Cont
         yield parts, num_done - num_cases * (number - 1) // base**num_split
 
 
-def _choices(pattern: ColumnPattern, carried: tuple[int, ...], rule: ColumnRule) -> Choices:
-    """Return what can vary in a pattern. A state can be carried into any column except the first."""
+def _choices(pattern: ColumnPattern, below: dict[int, Columns], rule: ColumnRule) -> Choices:
+    """Return what can vary in a pattern above the columns of `below`."""
     bottom = pattern.lowest_column
     lengths = pattern.calculation.lengths
     # Digits outside the receptive field still matter if they decide a digit inside it, or the next one.
@@ -236,7 +253,7 @@ def _choices(pattern: ColumnPattern, carried: tuple[int, ...], rule: ColumnRule)
         else 0
         for number, column in digits
     }
-    return Choices(pattern, smallest, (0,) if bottom == 1 else carried, rule.base)
+    return Choices(pattern, smallest, below, rule.base)
 
 
 def _context(choices: Choices, fixed: dict[Digit, int], rule: ColumnRule) -> Context:
@@ -246,7 +263,7 @@ def _context(choices: Choices, fixed: dict[Digit, int], rule: ColumnRule) -> Con
         torch.tensor([fixed[digit]]) if digit in fixed else torch.arange(smallest, rule.base)
         for digit, smallest in choices.digits.items()
     ]
-    cases = torch.cartesian_prod(*domains, torch.tensor(choices.states))
+    cases = torch.cartesian_prod(*domains, torch.tensor([*choices.below]))
     cases = cases.view(-1, len(domains) + 1)
     digits = {digit: cases[:, i] for i, digit in enumerate(choices.digits)}
     state = entering = cases[:, -1]
@@ -297,22 +314,20 @@ def _context(choices: Choices, fixed: dict[Digit, int], rule: ColumnRule) -> Con
         pattern,
         torch.stack(ids, dim=1)[possible],
         target[possible],
-        partial(_operands, pattern, rule, entering, digits),
+        partial(_operands, choices, rule, entering, digits),
     )
 
 
 def _operands(
-    pattern: ColumnPattern,
+    choices: Choices,
     rule: ColumnRule,
     entering: Tensor,
     digits: dict[Digit, Tensor],
     case: int,
 ) -> list[str]:
     """Return the operands of a problem that contains the case: lower columns cause its state."""
-    calculation, bottom = pattern.calculation, pattern.lowest_column
-    lower: list[tuple[int, ...]] = []
-    if bottom > 1:
-        lower = columns_below(rule, len(calculation.lengths))[int(entering[case])]
+    calculation, bottom = choices.pattern.calculation, choices.pattern.lowest_column
+    lower = choices.below[int(entering[case])]
     operands = []
     for number, length in enumerate(calculation.lengths):
         text = [column[number] for column in lower]
@@ -327,29 +342,37 @@ def _operands(
     return calculation.operands(operands)
 
 
-def columns_below(rule: ColumnRule, num_operands: int) -> dict[int, list[tuple[int, ...]]]:
-    """Return, for every state that the rule can enter, a shortest list of columns that leads there.
+def columns_below(
+    rule: ColumnRule,
+    num_operands: int,
+    num_columns: int | None = None,
+    has_one_column: bool = False,
+) -> dict[int, Columns]:
+    """Return, for every state that the rule can enter, in ascending order, columns that lead there.
 
-    A column holds one digit of each operand. A 0 is used only where no other digit leads there, so
-    that an operand can end in any of these columns.
+    With `num_columns`, it is entered after that number of columns, and otherwise after one or more, as
+    few as possible. A 0 is used only where no other digit leads there, so that an operand can end in
+    any of these columns. Where the most significant column is read first, it holds a digit other than
+    0, unless it is the only column.
     """
     digits = torch.tensor([*range(1, rule.base), 0])
     columns = torch.cartesian_prod(*[digits] * num_operands)
     columns = columns.view(-1, num_operands)
-    paths: dict[int, list[tuple[int, ...]]] = {}
-    frontier: dict[int, list[tuple[int, ...]]] = {0: []}
-    while frontier:
-        reached: dict[int, list[tuple[int, ...]]] = {}
+    has_zeros = has_one_column or not rule.most_significant_first
+    first = columns if has_zeros else columns[columns.any(dim=1)]
+    entered: dict[int, Columns] = {}
+    frontier: dict[int, Columns] = {0: []}
+    for _ in count() if num_columns is None else range(num_columns):
+        reached: dict[int, Columns] = {}
         for state, path in frontier.items():
-            if rule.most_significant_first and not path:
-                # The first of several columns holds a digit other than 0.
-                first = columns[columns.any(dim=1)]
-                _, following = rule.step(torch.zeros(len(first), dtype=torch.int64), first)
-            else:
-                _, following = rule.step(torch.full((len(columns),), state), columns)
+            possible = columns if path else first
+            _, following = rule.step(torch.full((len(possible),), state), possible)
             for number, next_state in enumerate(following.tolist()):
-                if next_state not in paths and next_state not in reached:
-                    reached[next_state] = [*path, tuple(columns[number].tolist())]
-        paths |= reached
+                if next_state not in entered and next_state not in reached:
+                    reached[next_state] = [*path, tuple(possible[number].tolist())]
         frontier = reached
-    return paths
+        if num_columns is None:
+            entered |= reached
+        if not frontier:
+            break
+    return dict(sorted((entered if num_columns is None else frontier).items()))
