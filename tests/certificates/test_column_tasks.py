@@ -126,7 +126,7 @@ def test_a_wide_window_shows_more_columns_and_both_states():
     assert sum(map(len, enumerated.values())) > sum(map(len, narrow.values()))
 
 
-def test_states_of_a_known_column_are_those_entered_after_so_many_columns():
+def test_states_of_a_known_column_are_those_that_can_be_entered_there():
     rule = MACHINES["test-fifth"].rule
     # The first of several digits of a binary number is 1: 1; 10 and 11; 100 to 111; and so on.
     for num_columns, states in enumerate(([0], [1], [2, 3], [0, 1, 2, 4], [0, 1, 2, 3, 4])):
