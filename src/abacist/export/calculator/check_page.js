@@ -2,22 +2,28 @@
 
 const CELL = 4, LARGE_CELL = 12; // pixels of a cell in a map, and in a map of few cells
 
+/** Pictures of the neighbourhoods of a notation, below its name if the page has several. */
+function makeMaps({ name, maps }) {
+  const group = element("div", { class: "maps" }, ...(notations.length > 1 ? [element("h3", {}, name)] : []));
+  $("maps").append(group);
+  return maps.map((map) => makeMap(group, map));
+}
+
 /** A picture of some neighbourhoods. Each of its cells shows the worst of those that belong to it. */
-function makeMap(notation, { caption, rows, columns, groups = [Infinity, Infinity] }) {
+function makeMap(group, { caption, rows, columns, groups = [Infinity, Infinity] }) {
   const isSmall = rows * columns < 400, size = isSmall ? LARGE_CELL : CELL;
   const offset = (number, group) => number * size + 2 * Math.floor(number / group);
   const at = ([row, column]) => [offset(column, groups[1]), offset(row, groups[0])];
   const [width, height] = at([rows - 1, columns - 1]).map((begin) => begin + size);
-  const name = notations.length > 1 ? `${notation.name}. ${caption}` : caption;
-  const canvas = element("canvas", { width, height, role: "img", "aria-label": name });
+  const canvas = element("canvas", { width, height, role: "img", "aria-label": caption });
   const isWide = width > 2 * height;
-  const figure = element("figure", { class: isSmall ? "small" : isWide ? "wide" : null, "--width": `${width}px` }, element("figcaption", {}, name), canvas);
-  $("maps").append(figure);
+  const figure = element("figure", { class: isSmall ? "small" : isWide ? "wide" : null, "--width": `${width}px` }, element("figcaption", {}, caption), canvas);
+  group.append(figure);
   return { canvas, context: canvas.getContext("2d"), at, size, isSmall, cells: new Map() };
 }
 
 const notations = notation.notations;
-const maps = new Map(notations.map((one) => [one, one.maps.map((map) => makeMap(one, map))]));
+const maps = new Map(notations.map((one) => [one, makeMaps(one)]));
 const allMaps = [...maps.values()].flat();
 const mapOf = ({ notation, cell }) => maps.get(notation)[cell[0]];
 
@@ -77,6 +83,7 @@ async function checkHere() {
   const own = ++running, checked = model, begin = performance.now();
   for (const { cells } of allMaps) cells.clear();
   redraw();
+  $("pictures").hidden = false;
   $("verdict").hidden = true;
   $("start").textContent = listed ? "Checking …" : "Listing …";
   let last = null;
@@ -137,7 +144,7 @@ function showVerdict(result) {
   );
 }
 
-const tokenIn = ({ notation }, text) => notation.shown(text.replace(END, "the end"));
+const tokenIn = ({ notation }, text) => notation.named(text.replace(END, "the end"));
 
 /** A problem that goes wrong because of one of these neighbourhoods, in a paragraph. */
 function counterexample(wrong) {

@@ -56,8 +56,14 @@ class Notation {
     return `it sees ${names.map((name, i) => `${name} ${this.shown(line[i + 1].text)}`).join(", ")}`;
   }
 
+  /** A token as it stands in the line that the page shows. */
   shown(text) {
     return text;
+  }
+
+  /** A token in a sentence. */
+  named(text) {
+    return this.shown(text);
   }
 }
 

@@ -91,6 +91,10 @@ class Products extends Notation {
     return text.replace(/[[\]]/g, "");
   }
 
+  named(text) {
+    return text[0] === "[" ? `the product ${this.shown(text)}` : text;
+  }
+
   kind(text) {
     return /^[0-9]$/.test(text) ? "digit" : "aside";
   }
