@@ -1,6 +1,6 @@
 """Generation: time per token at every length, sums per second in batches, and GPT-2 beside it.
 
-    python benchmarks/generation.py RUN [--digits 250,1000,4000,20000] [--longest 100000]
+    python benchmarks/generation.py RUN --out results/generation.json
 
 RUN is a run of the recipe `add`. Everything is timed in one run, because on a shared machine only
 ratios of times that were measured together mean anything. Processor seconds are stated beside those
@@ -12,6 +12,7 @@ installed.
 import argparse
 import importlib.util
 import json
+import math
 import random
 import statistics
 import sys
@@ -33,7 +34,7 @@ from abacist.scoring.solving import solve
 from abacist.scoring.trained_model import TrainedModel
 
 NUM_THREE_DIGIT = 20_000
-REPEATS = 3
+REPEATS = 5
 
 
 def seconds(action: Callable[[], object]) -> tuple[float, float]:
@@ -57,30 +58,51 @@ def solve_one(trained_model: TrainedModel, problem: str) -> tuple[float, float]:
     return times
 
 
-def time_lengths(trained_model: TrainedModel, lengths: list[int]) -> list[dict[str, float]]:
-    """Return the time per token of one line at each length: the best of a few repetitions."""
+Times = dict[int, list[tuple[float, float]]]
+"""Processor and clock milliseconds per token of each repetition, by number of digits."""
+
+
+def time_lengths(trained_model: TrainedModel, lengths: list[int]) -> Times:
+    """Return the time per token of one line at each length, in turns, so that all share what disturbs."""
     generator = random.Random(0)
-    rows: dict[int, list[tuple[float, float]]] = {length: [] for length in lengths}
+    times: Times = {length: [] for length in lengths}
     for _ in range(REPEATS):
         for length in lengths:
             processor, clock = solve_one(trained_model, random_sum(length, generator))
-            rows[length].append((processor / (length + 1), clock / (length + 1)))
+            times[length].append((1e3 * processor / (length + 1), 1e3 * clock / (length + 1)))
+    return times
+
+
+def best(times: Times) -> list[dict[str, float]]:
+    """Return the best repetition at each length."""
     return [
         {
             "digits": length,
-            "processor_milliseconds_per_token": round(1e3 * min(p for p, _ in times), 4),
-            "clock_milliseconds_per_token": round(1e3 * min(c for _, c in times), 4),
+            "processor_milliseconds_per_token": round(min(p for p, _ in repetitions), 4),
+            "clock_milliseconds_per_token": round(min(c for _, c in repetitions), 4),
         }
-        for length, times in rows.items()
+        for length, repetitions in times.items()
     ]
 
 
-def slope(rows: list[dict[str, float]]) -> float:
-    """Return the slope of processor time per token against length, in microseconds per 1,000 digits."""
-    fit = statistics.linear_regression(
-        [row["digits"] for row in rows], [row["processor_milliseconds_per_token"] for row in rows]
-    )
-    return round(1e6 * fit.slope, 4)
+def slope(times: Times) -> dict[str, float] | None:
+    """Return the slope of processor time per token against length, over all repetitions.
+
+    None for fewer than two lengths. The standard error says how large a slope the noise alone makes.
+    """
+    if len(times) < 2:
+        return None
+    points = [(length, p) for length, repetitions in times.items() for p, _ in repetitions]
+    digits, milliseconds = zip(*points, strict=True)
+    fit = statistics.linear_regression(digits, milliseconds)
+    squares = sum((p - fit.intercept - fit.slope * length) ** 2 for length, p in points)
+    mean = statistics.mean(digits)
+    spread = sum((length - mean) ** 2 for length in digits)
+    error = math.sqrt(squares / (len(points) - 2) / spread)
+    return {
+        "microseconds_per_thousand_digits": round(1e6 * fit.slope, 3),
+        "standard_error": round(1e6 * error, 3),
+    }
 
 
 def time_three_digit_sums(trained_model: TrainedModel) -> dict[str, float]:
@@ -201,7 +223,7 @@ def time_gpt2(trained_model: TrainedModel, num_tokens: int) -> dict[str, float] 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", help="directory of a run of the recipe `add`")
-    parser.add_argument("--digits", default="250,1000,4000,20000", help="lengths of single lines")
+    parser.add_argument("--digits", default="250,2000,8000,20000", help="lengths of single lines")
     parser.add_argument("--longest", type=int, default=100_000, help="digits of the longest sum")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", help="write the record here, as JSON")
@@ -214,11 +236,11 @@ def main() -> None:
     gpt2 = time_gpt2(trained_model, lengths[0])
     if gpt2 is None:
         print("transformers is not installed, so GPT-2 is left out: pip install transformers")
-    rows = time_lengths(trained_model, lengths)
+    times = time_lengths(trained_model, lengths)
     record = {
         "threads": arguments.threads,
-        "one_line": rows,
-        "slope_microseconds_per_thousand_digits": slope(rows) if len(rows) > 1 else None,
+        "one_line": best(times),
+        "slope": slope(times),
         "model_alone": time_model(trained_model),
         "gpt2": gpt2,
         "three_digit_sums": time_three_digit_sums(trained_model),
