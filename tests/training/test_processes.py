@@ -20,8 +20,9 @@ from abacist.errors import ConfigurationError, ProcessLost
 from abacist.runs.run import build_model, build_problems
 from abacist.runs.training import _batches
 from abacist.training.optimizer import Optimizer
-from abacist.training.processes import Processes, _lost_at_sigterm
+from abacist.training.processes import Processes, _lost_at_sigterm, _own_device
 from abacist.training.step import training_step
+from abacist.training.torchrun import Launched
 
 SMALL = [
     "--model.width", "8", "--model.mlp_width", "16", "--model.num_heads", "2",
@@ -122,6 +123,17 @@ def test_a_mistake_under_torchrun_is_one_line_of_one_process(
     monkeypatch.setenv("LOCAL_RANK", "0")
     assert main(["sweep", "add"]) == 2
     assert "Type abacist sweep without torchrun" in capsys.readouterr().err
+
+
+def test_more_processes_than_gpus_are_refused_by_all_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    for rank in range(4):
+        with pytest.raises(
+            ConfigurationError, match=r"2, got 4 processes\. Try .* --nproc-per-node 2"
+        ):
+            _own_device(torch.device("cuda"), Launched(rank, 4, rank, 4))
 
 
 class Recorded(Processes):

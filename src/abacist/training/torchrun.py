@@ -36,9 +36,7 @@ def launched() -> Launched:
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1 or "RANK" not in os.environ:
         return Launched()
-    return Launched(
-        int(os.environ["RANK"]),
-        count,
-        int(os.environ.get("LOCAL_RANK", "0")),
-        int(os.environ.get("LOCAL_WORLD_SIZE", "1")),
-    )
+    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+    # Other programs that start processes, such as srun scripts, may leave LOCAL_WORLD_SIZE out.
+    local_count = int(os.environ.get("LOCAL_WORLD_SIZE", local_rank + 1))
+    return Launched(int(os.environ["RANK"]), count, local_rank, local_count)
