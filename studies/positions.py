@@ -6,11 +6,12 @@
 The second command can run at any time. What the sweep has not finished is listed as missing.
 """
 
-import argparse
 import json
 import re
 from pathlib import Path
 from typing import Any
+
+import study
 
 from abacist.intervals import percent
 from abacist.reports import matplotlib_figures, plots
@@ -19,10 +20,9 @@ from abacist.reports.tables import Table, markdown
 from abacist.sweeps import plan as plans
 from abacist.sweeps.plan import TABLE
 
-ROOT = Path(__file__).parents[1]
-RECORD = ROOT / "results" / "positions.json"
-PICTURE = ROOT / "docs" / "positions.png"
-PAGE = ROOT / "docs" / "positions.md"
+RECORD = study.ROOT / "results" / "positions.json"
+PICTURE = study.ROOT / "docs" / "positions.png"
+PAGE = study.ROOT / "docs" / "positions.md"
 
 PANELS = {
     "Absolute index": ("learned", "sinusoidal", "randomised", "nope"),
@@ -56,10 +56,8 @@ def record_of(path: Path) -> dict[str, Any]:
         "batch_size": training.batch_size,
         "stop_at": training.stop_at,
         "stop_after": training.stop_after,
-        "trials": plan.num_trials,
-        "unfinished": table["unfinished"],
         "missing": missing,
-        "failures": table["failures"],
+        **study.state_of(plan, table),
     }
     return record
 
@@ -118,26 +116,12 @@ def _median_and_interval(row: dict[str, Any] | None) -> str:
 
 def page(text: str, record: dict[str, Any]) -> str:
     """Return the page with its table, and what is missing, replaced."""
-    study = record["study"]
-    parts = ["Every trial is finished."]
-    if study["unfinished"]:
-        count, total = study["unfinished"], study["trials"]
-        parts = [f"{count:,} of the {total:,} trials are unfinished."]
-        if count == total:
-            parts = [f"The study has not been run yet: none of its {total:,} trials is finished."]
-    if any(record[name]["seeds"] for names in PANELS.values() for name in names):
-        parts.append(table(record))
-    content = "\n\n".join(parts) + "\n"
-    marked = r"(<!-- table -->\n).*?(<!-- end of table -->)"
-    return re.sub(marked, lambda match: f"{match[1]}{content}{match[2]}", text, flags=re.DOTALL)
+    is_begun = any(record[name]["seeds"] for names in PANELS.values() for name in names)
+    return study.with_table(text, record["study"], table(record) if is_begun else "")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("sweep", type=Path, help="directory of the sweep")
-    record = record_of(parser.parse_args().sweep)
+    record = record_of(study.sweep_directory(__doc__))
     RECORD.write_text(json.dumps(record, indent=1) + "\n")
     panels = charts(record)
     if panels:

@@ -1,14 +1,10 @@
 """The study of positions: its sweep file is a plan, and its record, picture and table follow from a sweep."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 from pretended import Pretended, outcome
 
 from abacist.sweeps import sweep, sweep_file
 
-STUDIES = Path(__file__).parents[2] / "studies"
 CONTENDERS = (
     *("learned", "sinusoidal", "nope", "rotary", "alibi", "fire", "t5"),
     *("randomised", "abacus", "coupling", "window"),
@@ -16,11 +12,13 @@ CONTENDERS = (
 
 
 @pytest.fixture(scope="module")
-def positions():
-    specification = importlib.util.spec_from_file_location("positions", STUDIES / "positions.py")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
+def positions(load_study):
+    return load_study("positions")
+
+
+@pytest.fixture(scope="module")
+def plan(studies):
+    return sweep_file.read(studies / "positions.toml")
 
 
 def row(digits, right):
@@ -34,8 +32,7 @@ def scored(trial):
     return result
 
 
-def test_eleven_schemes_with_ten_seeds_and_three_learning_rates_are_compared():
-    plan = sweep_file.read(STUDIES / "positions.toml")
+def test_eleven_schemes_with_ten_seeds_and_three_learning_rates_are_compared(plan):
     assert tuple(plan.contenders) == CONTENDERS
     assert (len(plan.seeds), plan.num_trials) == (10, 11 * 10 + 33)
     sizes = {plan.recipe_of(group).model.width for group in plan.groups}
@@ -43,8 +40,7 @@ def test_eleven_schemes_with_ten_seeds_and_three_learning_rates_are_compared():
     assert all(not group.settings.keys() & {"task.max_digits"} for group in plan.groups)
 
 
-def test_the_record_and_the_table_follow_from_the_sweep(tmp_path, positions):
-    plan = sweep_file.read(STUDIES / "positions.toml")
+def test_the_record_and_the_table_follow_from_the_sweep(tmp_path, positions, plan):
     sweep.start(plan, tmp_path / "sweep", Pretended(scored))
     record = positions.record_of(tmp_path / "sweep")
     assert set(record) == {*CONTENDERS, "study"}
@@ -59,13 +55,12 @@ def test_the_record_and_the_table_follow_from_the_sweep(tmp_path, positions):
     assert lines[6] in page
 
 
-def test_what_an_interrupted_study_lacks_is_said(tmp_path, positions):
+def test_what_an_interrupted_study_lacks_is_said(tmp_path, positions, plan):
     def interrupt(trial):
         if trial.directory == "tuning/rotary,learning_rate=0.003/seed-10":
             raise KeyboardInterrupt
         return scored(trial)
 
-    plan = sweep_file.read(STUDIES / "positions.toml")
     with pytest.raises(KeyboardInterrupt):
         sweep.start(plan, tmp_path / "sweep", Pretended(interrupt))
     record = positions.record_of(tmp_path / "sweep")
