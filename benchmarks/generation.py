@@ -97,8 +97,8 @@ def slope(times: Times) -> dict[str, float] | None:
     fit = statistics.linear_regression(digits, milliseconds)
     squares = sum((p - fit.intercept - fit.slope * length) ** 2 for length, p in points)
     mean = statistics.mean(digits)
-    spread = sum((length - mean) ** 2 for length in digits)
-    error = math.sqrt(squares / (len(points) - 2) / spread)
+    deviations = sum((length - mean) ** 2 for length in digits)
+    error = math.sqrt(squares / (len(points) - 2) / deviations)
     return {
         "microseconds_per_thousand_digits": round(1e6 * fit.slope, 3),
         "standard_error": round(1e6 * error, 3),
