@@ -8,11 +8,20 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from accessibility import violations
 
 ROOT = Path(__file__).parents[1]
 
 LOADED = {("a", "href"): False, ("link", "href"): True}
 """Whether a browser loads an address of its own accord; every other one that stands in a page is."""
+
+MAIN_PAGES = (
+    "index.html",
+    "calculator.html",
+    "docs/results.html",
+    "docs/export.html",
+    "api/tasks/digits.html",
+)
 
 
 @pytest.fixture(scope="module")
@@ -140,4 +149,13 @@ def test_pages_fit_a_phone_and_a_desk(site, browser):
         for name in ("index.html", "docs/results.html", "api/tasks/digits.html"):
             page.goto((site / name).as_uri())
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
+        page.close()
+
+
+def test_pages_are_accessible_in_light_and_dark(site, browser):
+    for scheme in ("light", "dark"):
+        page = browser.new_page(color_scheme=scheme, reduced_motion="reduce")
+        for name in MAIN_PAGES:
+            page.goto((site / name).as_uri())
+            assert violations(page) == [], (name, scheme)
         page.close()
