@@ -1,10 +1,12 @@
 """Train and certify the column tasks of `examples/`, seed by seed.
 
     python benchmarks/column_tasks.py --seeds 3 --minutes 60
+    python benchmarks/column_tasks.py add-binary
 
 writes `results/column-tasks.json` and the table in `docs/extending.md` after every seed, and goes on
-where it stopped when it is called again. Seeds of an example whose settings have changed since are
-trained again. The seconds of training are processor seconds of one thread.
+where it stopped when it is called again; with names, for these tasks only. Seeds of an example whose
+settings have changed since are trained again. The seconds of training are processor seconds of one
+thread.
 """
 
 import argparse
@@ -117,11 +119,16 @@ def with_table(document: str, record: dict[str, Any]) -> str:
 def main() -> None:
     """Train what the record lacks until the time is up."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tasks", nargs="*", help="names of tasks (default: all of examples/)")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--minutes", type=float, default=60.0)
     arguments = parser.parse_args()
     end = time.monotonic() + 60 * arguments.minutes
-    named = column_tasks()
+    named = {
+        name: file
+        for name, file in column_tasks().items()
+        if name in (arguments.tasks or column_tasks())
+    }
     record = json.loads(RESULT.read_text()) if RESULT.exists() else {}
     record = {"command": "python benchmarks/column_tasks.py", **record}
     tasks = record.setdefault("tasks", {})

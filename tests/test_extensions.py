@@ -14,7 +14,7 @@ from abacist import extensions
 from abacist.cli import main
 from abacist.config_base import Config, ConfigFamily
 from abacist.configuration import override
-from abacist.errors import ConfigurationError, RunError, UserError
+from abacist.errors import ConfigurationError, ProblemError, RunError, UserError
 from abacist.extensions import Registry
 from abacist.formats.config import FORMATS
 from abacist.recipes import RECIPES, find
@@ -50,6 +50,20 @@ def test_an_extension_adds_a_recipe_a_task_and_a_column_task(tmp_path):
     assert task.answer(task.parse(["12,2"])).texts() == ["21"]
     with pytest.raises(ConfigurationError, match="did you mean 'own-sum'"):
         find("own-sun")
+
+
+@pytest.mark.parametrize(
+    ("expression", "complaint"),
+    [
+        ("12", "cannot read '12': it has 1 operand. Type 2 operands of the digits 0 to 2"),
+        ("1,2,1", "cannot read '1,2,1': it has 3 operands. Type 2 operands of the digits 0 to 2"),
+        ("13,2", "cannot read '13,2': '13' is not a number in base 3. Type 2 operands"),
+    ],
+)
+def test_a_problem_that_a_task_cannot_read_is_explained(tmp_path, expression, complaint):
+    extensions.load(str(write(tmp_path / "own_tasks.py")))
+    with pytest.raises(ProblemError, match=re.escape(complaint)):
+        find("own-sum").task.build().parse([expression])
 
 
 def test_an_extension_is_loaded_once_however_often_it_is_named(tmp_path):
@@ -129,7 +143,7 @@ def test_an_installed_package_offers_extensions_by_entry_points(tmp_path, monkey
             MACHINE.format(name="own", settings=", answer=lambda a, b: 1 // a", result=TOTALS),
             "for 0,0, answer raises ZeroDivisionError",
         ),
-        (MACHINE.format(name="own", settings=", operands=5", result=TOTALS), "operands must be 1 to 4"),
+        (MACHINE.format(name="own", settings=", operands=5", result=TOTALS), "operands must be a whole number"),
         (MACHINE.format(name="own", settings=", symbol='a'", result=TOTALS), "symbol must be one"),
         (MACHINE.format(name="own", settings=", left_over='x'", result=TOTALS), "left_over must be"),
         (

@@ -319,7 +319,8 @@ def _summarise(trained: "Run", card: "Scorecard", certificate: "Certificate") ->
     stored = terminal.command("score", str(trained.path), "--stored")
     table = score_table("", rows)
     console = terminal.console()
-    console.print(f"{section.title} (all {len(section.rows)} rows: {stored})", soft_wrap=True)
+    more = "" if len(section.rows) == len(rows) else f" (all {len(section.rows)} rows: {stored})"
+    console.print(f"{section.title}{more}", soft_wrap=True)
     # One group, without lines between the rows.
     console.print(terminal.Shown([replace(table, groups=[[*chain(*table.groups)]])]))
     console.print(shortened(str(_example(trained))), soft_wrap=True)

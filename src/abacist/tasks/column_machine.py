@@ -122,11 +122,11 @@ class ColumnMachine:
         rule, name = self.rule, self.name
         if not isinstance(rule.base, int) or not 2 <= rule.base <= 36:
             raise ConfigurationError(
-                f"{name}: base must be 2 to 36, got {rule.base!r}. Try base=10."
+                f"{name}: base must be a whole number from 2 to 36, got {rule.base!r}. Try base=10."
             )
         if not isinstance(self.num_operands, int) or not 1 <= self.num_operands <= 4:
             raise ConfigurationError(
-                f"{name}: operands must be 1 to 4, got {self.num_operands!r}. Try operands=2."
+                f"{name}: operands must be a whole number from 1 to 4, got {self.num_operands!r}. Try operands=2."
             )
         if rule.left_over not in ("digits", "sign", "state", "nothing"):
             raise ConfigurationError(

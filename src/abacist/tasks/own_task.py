@@ -102,8 +102,10 @@ class OwnTask:
     def _read(self, expression: str, max_digits: int) -> list[str]:
         """Return the operands of one expression."""
         characters = DIGIT_CHARACTERS[: self.base]
-        count = "1 operand" if self.num_operands == 1 else f"{self.num_operands} operands"
-        remedy = f"Type {count} of the digits {characters[0]} to {characters[-1]}, such as {self.example}."
+        remedy = (
+            f"Type {_operands(self.num_operands)} of the digits {characters[0]} to {characters[-1]}, "
+            f"such as {self.example}."
+        )
         if not expression.strip():
             raise ProblemError(f"empty problem. {remedy}")
         operands = []
@@ -124,6 +126,10 @@ class OwnTask:
             operands.append(text)
         if len(operands) != self.num_operands:
             raise ProblemError(
-                f"cannot read {quoted(expression)}: it has {len(operands)} operands. {remedy}"
+                f"cannot read {quoted(expression)}: it has {_operands(len(operands))}. {remedy}"
             )
         return operands
+
+
+def _operands(number: int) -> str:
+    return f"{number} operand{'s' * (number != 1)}"
