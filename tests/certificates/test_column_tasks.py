@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import pytest
 import torch
-from extension_tasks import MACHINES, GreatestCommonDivisorConfig, column_task
+from extension_tasks import MACHINES, GreatestCommonDivisorConfig, adds, column_task
 
 from abacist.certificates.calculation_layout import find_layout
 from abacist.certificates.certificate import prove
@@ -15,6 +15,8 @@ from abacist.models.config import ModelConfig
 from abacist.models.transformer import Transformer
 from abacist.recipes.column_tasks import choose_notation, make_recipe
 from abacist.scoring.trained_model import TrainedModel
+from abacist.tasks.column_machine import ColumnMachine
+from abacist.tasks.column_rule import ColumnRule
 from abacist.tasks.problems import OWN, Problems
 
 NOTATIONS = ("columns", "column-trace", "column-trace-digits")
@@ -124,6 +126,18 @@ def test_a_wide_window_shows_more_columns_and_both_states():
     assert contained == {key: contexts for key, contexts in enumerated.items() if contexts}
     narrow = enumerated_contexts(small_model("test-parity", "column-trace-digits"))[1]
     assert sum(map(len, enumerated.values())) > sum(map(len, narrow.values()))
+
+
+def test_sums_of_binary_numbers_write_their_states():
+    def exclusive_or(state, digits):
+        return digits.sum(-1) % 2, state
+
+    notation, reason = choose_notation(ColumnMachine("sum", ColumnRule(adds(2), base=2)))
+    assert (notation, reason[:9]) == ("column-trace", "in base 2")
+    assert choose_notation(ColumnMachine("sum", ColumnRule(adds(3), base=3)))[0] == "columns"
+    # There is no state to learn about.
+    xor = ColumnMachine("xor", ColumnRule(exclusive_or, "nothing", 2))
+    assert choose_notation(xor)[0] == "columns"
 
 
 def test_states_of_a_known_column_are_those_that_can_be_entered_there():
