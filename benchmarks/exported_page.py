@@ -18,7 +18,8 @@ from playwright.sync_api import CDPSession, sync_playwright
 import abacist
 from abacist.export import exportable, html
 
-TARGET_SECONDS = 10.0
+TARGET_SECONDS = {"add": 10.0}
+"""Longest time wanted on two quiet cores, by recipe; others have more neighbourhoods and wider models."""
 
 
 def main() -> int:
@@ -39,12 +40,13 @@ def main() -> int:
         result = page.evaluate("window.abacist.check()")
         seconds, spent = time.perf_counter() - begin, processor_seconds(session) - spent
         browser.close()
+    target = TARGET_SECONDS.get(run.recipe.name)
     print(
         f"{run.recipe.name}: {result['neighbourhoods']:,} neighbourhoods, {result['wrong']:,} wrong, "
-        f"in {spent:.1f} processor seconds and {seconds:.1f} seconds of the clock "
-        f"(at most {TARGET_SECONDS:.0f} wanted on two quiet cores)"
+        f"in {spent:.1f} processor seconds and {seconds:.1f} seconds of the clock"
+        + ("" if target is None else f" (at most {target:.0f} wanted on two quiet cores)")
     )
-    return 0 if result["certified"] and spent <= TARGET_SECONDS else 1
+    return 0 if result["certified"] and (target is None or spent <= target) else 1
 
 
 def processor_seconds(session: CDPSession) -> float:
