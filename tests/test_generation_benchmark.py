@@ -45,3 +45,22 @@ def test_the_best_repetition_is_reported(benchmark):
             "clock_milliseconds_per_token": 0.9,
         }
     ]
+
+
+def test_the_documentation_states_the_committed_record():
+    record = json.loads((ROOT / "results/generation.json").read_text())
+    text = (ROOT / "docs/models.md").read_text()
+    for row in record["one_line"]:
+        milliseconds = row["processor_milliseconds_per_token"]
+        assert f"| {row['digits']:,} digits | {milliseconds:.3f} ms |" in text
+    longest, slope, gpt2 = record["longest"], record["slope"], record["gpt2"]
+    assert f"{longest['processor_seconds']:.1f} s for the whole sum" in text
+    assert f"took {longest['clock_seconds']:.0f} seconds of the clock" in text
+    change, noise = slope["microseconds_per_thousand_digits"], 1.96 * slope["standard_error"]
+    assert f"changes by {change:.2f} ± {noise:.2f} µs".replace("-", "−") in text
+    ours = record["one_line"][0]["processor_milliseconds_per_token"]
+    for loop in ("generate", "plain_loop"):
+        theirs = gpt2[f"processor_milliseconds_per_token_{loop}"]
+        assert f"{theirs:.2f} ms" in text
+        assert f"{theirs / ours:.1f} times as long" in text
+    assert f"adds {record['three_digit_sums']['per_processor_second']:,} pairs" in text
