@@ -15,8 +15,7 @@ from nothing but a bias on attention scores, which depends on the *difference* o
 may have *rows* as well, 1 for a, 2 for b and 3 for the answer, and a bias for their differences.)
 
 The neighbourhood. So the logits at the last token are a function of the few tokens that it sees, with
-their relative places and rows: its *neighbourhood*. Neither p nor any other digit enters. There are
-finitely many neighbourhoods.
+their relative places and rows: its *neighbourhood*. Nothing else enters, and there are finitely many.
 
 The enumeration. A digit of a sum that has just been written in column p sees itself, the start token, and
 the digits of a and b in columns p and p + 1, as far as there are any. Each operand goes on into column
@@ -109,7 +108,7 @@ class Model:
         """ReLU, or the exact GELU."""
         if self.settings["activation"] == "relu":
             return np.maximum(x, 0.0)
-        return x * (1 + np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2))) / 2
+        return x * (1 + np.fromiter(map(math.erf, x.ravel() / 2**0.5), float).reshape(x.shape)) / 2
 
     def relate(self, lines: list[tuple[Token, ...]], queries: int) -> tuple[Array, list[Array]]:
         """Which tokens the last tokens see, bool (N, Q, T), and a row of each bias table, (N, Q, T).
@@ -186,15 +185,15 @@ class Columns:
     """Sums, and differences: `<start>54-321=229-<end>` says that 45 - 123 is 922 - 1000.
 
     Differences are written modulo 10^W, where W is the number of digits of the longer operand, and
-    `-` is written where a borrow is left over.
+    `-` is written where a borrow is left over. Column i is place i, or place i times the `spacing`.
     """
 
     most_tokens = 40
 
-    def __init__(self, operation: str) -> None:
+    def __init__(self, operation: str, spacing: int = 1) -> None:
         is_sum = operation == "+"
-        self.operation, self.sign = operation, 1 if is_sum else -1
-        self.left_over = "1" if is_sum else "-"
+        self.operation, self.spacing = operation, spacing
+        self.sign, self.left_over = (1, "1") if is_sum else (-1, "-")
         verb, self.problems = ("adds", "sums") if is_sum else ("subtracts", "differences")
         self.claim = f"{verb} all pairs of non-negative integers of every length"
         self.vocabulary = (*DIGITS, operation, "=", END, START)
@@ -217,8 +216,9 @@ class Columns:
 
     def neighbourhoods(self) -> Iterator[Neighbourhood]:
         """Everything that can stand in two columns: 1 and 2, as only differences count."""
+        one, two = self.spacing, 2 * self.spacing  # their places
         for x, y in product(range(10), repeat=2):
-            seen = {"units of a": (x, 1, 1), "units of b": (y, 1, 2), "last token": ("=", 0, 3)}
+            seen = {"units of a": (x, one, 1), "units of b": (y, one, 2), "last token": ("=", 0, 3)}
             yield neighbourhood(str((x + self.sign * y) % 10), seen)
         for is_first in (True, False):
             columns, carries = self.columns(is_first), (0,) if is_first else (0, 1)
@@ -232,9 +232,9 @@ class Columns:
                     written, right = self.left_over, END
                 elif a_next is None and b_next is None:
                     right = self.left_over if carry_out else END
-                seen = {"a in this column": (a, 1, 1), "a in the next": (a_next, 2, 1)}
-                seen |= {"b in this column": (b, 1, 2), "b in the next": (b_next, 2, 2)}
-                yield neighbourhood(right, seen | {"last token": (written, 1, 3)})
+                seen = {"a in this column": (a, one, 1), "a in the next": (a_next, two, 1)}
+                seen |= {"b in this column": (b, one, 2), "b in the next": (b_next, two, 2)}
+                yield neighbourhood(right, seen | {"last token": (written, one, 3)})
 
     def columns(self, is_first: bool) -> list[tuple[int | None, int | None]]:
         """The digits that an operand can have here and in the next column; None where it has none."""
@@ -246,13 +246,13 @@ class Columns:
 
     def prompt(self, problem: str) -> list[Token]:
         a, b = (
-            [Token(digit, place, row) for place, digit in enumerate(reversed(number), start=1)]
+            [Token(x, self.spacing * i, row) for i, x in enumerate(reversed(number), start=1)]
             for row, number in enumerate(problem.split(self.operation), start=1)
         )
         return [FIRST, *a, Token(self.operation, NOWHERE, NOWHERE), *b, Token("=", 0, 3)]
 
     def next(self, line: list[Token], text: str) -> Token:
-        return Token(text, line[-1].place + 1, 3)
+        return Token(text, line[-1].place + self.spacing, 3)
 
     def is_right(self, problem: str, written: list[str]) -> bool:
         a, b = problem.split(self.operation)
@@ -276,10 +276,9 @@ class Checked(NamedTuple):
 
 def check(model: Model, cases: Iterator[Neighbourhood]) -> list[Checked]:
     """Run the model on every neighbourhood once, those of equally many tokens side by side."""
-    by_size: dict[int, dict[Any, Neighbourhood]] = {}
+    by_size, checked = dict[int, dict[Any, Neighbourhood]](), list[Checked]()
     for case in cases:
         by_size.setdefault(len(case.seen), {})[case.seen, case.right] = case
-    checked: list[Checked] = []
     for distinct in by_size.values():
         for start in range(0, len(distinct), 4096):
             part = [*distinct.values()][start : start + 4096]
@@ -288,11 +287,9 @@ def check(model: Model, cases: Iterator[Neighbourhood]) -> list[Checked]:
                 raise CannotCheckError(f"a token is listed as seen and is not: {lines[0]}.")
             logits = model.logits(lines, queries=1)[:, 0]
             right = np.arange(len(part)), [model.vocabulary.index(case.right) for case in part]
-            writes, right_logits = logits.argmax(axis=1), logits[right]
-            logits[right] = -np.inf
-            margins = right_logits - logits.max(axis=1)
-            texts = [model.vocabulary[token] for token in writes]
-            checked += map(Checked, part, texts, map(float, margins))
+            writes = [model.vocabulary[token] for token in logits.argmax(axis=1)]
+            right_logits, logits[right] = logits[right], -np.inf
+            checked += map(Checked, part, writes, (right_logits - logits.max(axis=1)).tolist())
     return checked
 
 
@@ -347,6 +344,9 @@ def report(directory: Path, covered: list[Columns]) -> int:
     if isinstance(task, Columns):
         alike = {tuple((t.text, t.place) for t in result.case.seen) for result in checked}
         print(f"  ({len(alike):,} by tokens and relative places, whichever operand a digit is of)")
+    starts = [result.case.seen[0].text for result in checked]
+    if len({*starts}) > 1:
+        print(f"  ({', '.join(f'{starts.count(s):,} after {s}' for s in dict.fromkeys(starts))})")
     print(f"  smallest margin {min(result.margin for result in checked):.12f} logits")
     for result in sorted(wrong, key=lambda result: result.margin)[:1]:
         print(f"  worst of those that are wrong: after {result.case.words},")

@@ -103,6 +103,9 @@ class Products:
     d + 10 times the next carry, and u is the digit of the row above, one column further up (0 in the
     first row). A row ends with its last carry, written once more as a digit. A carry is at most the
     row's digit b, and in the first row less, or 0: c + p + u <= b + 9 b + 9 = 10 b + 9.
+
+    With the `spacing` s, the cell of column i and row j has its carry and product at place s i and row s j,
+    and its digit at place s i - 1 and row s j + 1. Digit j of b stands at row s (j - 1) + 1.
     """
 
     claim = "multiplies all pairs of non-negative integers of every length"
@@ -113,6 +116,9 @@ class Products:
     task: ClassVar = Columns("+").task | {"operations": [["*"]]}
     format: ClassVar = {"kind": ["long-multiplication"], "start_token": [True]}
 
+    def __init__(self, spacing: int = 2) -> None:
+        self.spacing = spacing
+
     def neighbourhoods(self) -> Iterator[Neighbourhood]:
         """Everything that the tokens of a cell see: of column 1, row 2, as only differences count.
 
@@ -121,20 +127,21 @@ class Products:
         of the next row.
         """
         yield neighbourhood("⁰", {"last token": ("=", 0, 0)})
+        s = self.spacing
         for is_first, b in product((True, False), range(10)):
             most = max(b - 1, 0) if is_first else b
             followers = [*DIGITS, None] if is_first or b > 0 else [*DIGITS]  # b has no leading 0
             for carry, above in product(range(most + 1), [None] if is_first else range(10)):
-                c, up = (self.carries[carry], 2, 4), (above, 3, 3)
-                multiplier = (b, EVERYWHERE, 3)
+                c, up = (self.carries[carry], s, 2 * s), (above, 2 * s - 1, s + 1)
+                multiplier = (b, EVERYWHERE, s + 1)
                 for a in range(10):
                     next_carry, digit = divmod(carry + a * b + (above or 0), 10)
-                    p, d = (f"[{a * b}]", 2, 4), (digit, 1, 5)
-                    cell = {"digit of a": (a, 2, EVERYWHERE), "digit of b": multiplier, "above": up}
+                    p, d = (f"[{a * b}]", s, 2 * s), (digit, s - 1, 2 * s + 1)
+                    cell = {"digit of a": (a, s, EVERYWHERE), "digit of b": multiplier, "above": up}
                     yield neighbourhood(p[0], cell | {"carry": c})
                     yield neighbourhood(str(digit), cell | {"carry": c, "product": p})
                     for follower in followers:
-                        following = {"next digit of b": (follower, EVERYWHERE, 5)}
+                        following = {"next digit of b": (follower, EVERYWHERE, 2 * s + 1)}
                         seen = {"digit of a": cell["digit of a"]} | following
                         seen |= {"carry": c, "product": p, "digit written": d}
                         yield neighbourhood(self.carries[next_carry], seen)
@@ -142,8 +149,9 @@ class Products:
                     str(carry), {"digit of b": multiplier, "last carry of a row": c}
                 )
                 for follower in followers:
-                    following = {"next digit of b": (follower, EVERYWHERE, 5)}
-                    seen = following | {"last carry of a row": c, "digit written": (carry, 1, 5)}
+                    following = {"next digit of b": (follower, EVERYWHERE, 2 * s + 1)}
+                    last = {"digit written": (carry, s - 1, 2 * s + 1)}
+                    seen = following | {"last carry of a row": c} | last
                     yield neighbourhood(END if follower is None else "⁰", seen)
 
     def random_problem(self, generator: random.Random) -> str:
@@ -152,18 +160,19 @@ class Products:
     def prompt(self, problem: str) -> list[Token]:
         """Both numbers with their units first."""
         a, b = (enumerate(reversed(number), start=1) for number in problem.split("*"))
-        above = [Token(digit, 2 * i, EVERYWHERE) for i, digit in a]
-        beside = [Token(digit, EVERYWHERE, 2 * j - 1) for j, digit in b]
+        above = [Token(digit, self.spacing * i, EVERYWHERE) for i, digit in a]
+        beside = [Token(digit, EVERYWHERE, self.spacing * (j - 1) + 1) for j, digit in b]
         return [FIRST, *above, Token("*", NOWHERE, NOWHERE), *beside, Token("=", 0, 0)]
 
     def next(self, line: list[Token], text: str) -> Token:
-        """Carry and product of column i, row j stand at (2 i, 2 j), the digit at (2 i - 1, 2 j + 1)."""
+        """The k-th token after `=` belongs to a row and a column, both counted from 0 here."""
         texts = [token.text for token in line]
         width = texts.index("*") - 1
         row, within = divmod(len(line) - texts.index("=") - 1, 3 * width + 2)
         column, kind = divmod(within, 3)
         is_digit = kind == (2 if column < width else 1)
-        return Token(text, 2 * column + 2 - is_digit, 2 * row + 2 + is_digit)
+        place, line_of_cells = self.spacing * (column + 1), self.spacing * (row + 1)
+        return Token(text, place - is_digit, line_of_cells + is_digit)
 
     def is_right(self, problem: str, written: list[str]) -> bool:
         """The first digit of each row, then the other digits of the last row, are the product's."""
