@@ -375,6 +375,13 @@ def test_figures_on_how_it_adds_are_those_of_the_committed_record():
     assert "| what all heads bring |" in HOW_IT_ADDS
 
 
+def test_figures_on_how_it_calculates_are_those_of_the_committed_record():
+    page = (ROOT / "docs" / "how-it-calculates.md").read_text()
+    assert benchmark("how_it_calculates").with_tables(page) == page
+    assert "| head 3 |" in page
+    assert "| 64 at random |" in page
+
+
 def test_the_receptive_field_that_is_drawn_holds_the_same_tokens_in_both_sums():
     record = record_of("how-it-adds")
     contexts = {tuple(sum["tokens"][token] for token in sum["reach"]) for sum in record["reach"]}
