@@ -142,8 +142,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """
     names = list(known)
     for candidate in names:
-        if name.startswith(f"{candidate}."):
-            return f"did you mean {candidate!r}?"
         if candidate.startswith(f"{name}."):
             return f"did you mean one of its settings, such as {candidate!r}?"
     section, last = _split(name)
@@ -157,6 +155,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     closest = max(names, key=closeness, default="")
     if closest and closeness(closest)[0] >= _CLOSE:
         return f"did you mean {closest!r}?"
+    for candidate in names:
+        if name.startswith(f"{candidate}."):
+            return f"did you mean {candidate!r}?"
     siblings = [candidate for candidate in names if _split(candidate)[0] == section]
     # Whoever types an unknown section is helped by the few sections, not by all of their settings.
     sections = dict.fromkeys(candidate.partition(".")[0] for candidate in names)
