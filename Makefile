@@ -16,6 +16,8 @@
 #   make docs
 
 PYTHON ?= python3
+# One more than there are processors, since some tests wait for a browser or a cluster.
+TEST_PROCESSES ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: demo test formal example docs clean
@@ -27,7 +29,7 @@ test: .venv-test/installed
 	.venv-test/bin/ruff format --check .
 	.venv-test/bin/ruff check .
 	.venv-test/bin/mypy
-	.venv-test/bin/pytest --numprocesses auto --dist loadfile
+	.venv-test/bin/pytest --numprocesses $(TEST_PROCESSES) --dist loadfile
 
 formal:
 	formal/install
