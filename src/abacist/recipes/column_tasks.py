@@ -219,7 +219,7 @@ def make_recipe(machine: ColumnMachine, task: ColumnTaskConfig, notation: str) -
     with_digits = notation == "column-trace-digits"
     if with_digits:
         # Lines are several times as long. Of two seeds, 1,500 steps certified one.
-        training = replace(training, num_steps=3_000, batch_size=32)
+        training = replace(training, num_steps=4_500, batch_size=32)
         training = replace(training, validation_problems=200, sample_problems=50)
     return Recipe(
         name=machine.name,
