@@ -218,7 +218,7 @@ def make_recipe(machine: ColumnMachine, task: ColumnTaskConfig, notation: str) -
         training = replace(training, num_steps=2_500)
     with_digits = notation == "column-trace-digits"
     if with_digits:
-        # Lines are several times as long. Of two seeds, 1,500 steps certified one.
+        # Lines are several times as long. Of five seeds, 1,500 or 3,000 steps certified two.
         training = replace(training, num_steps=4_500, batch_size=32)
         training = replace(training, validation_problems=200, sample_problems=50)
     return Recipe(
