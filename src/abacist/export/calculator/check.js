@@ -5,8 +5,8 @@ const NUM_WHOLE_PROBLEMS = 100; // of each notation
 const MOST_WRONG_KEPT = 10;
 
 /**
- * List every neighbourhood: a map from what the model is given of it to its number, in the order of the
- * first appearances. Returns null if it was ended.
+ * List every neighbourhood: a map from the model's input for it to its number, in the order of first
+ * appearance. Returns null if the check was stopped.
  */
 async function listNeighbourhoods(model, notations, pause = breathe) {
   const listed = new Map(), rights = [];
@@ -33,7 +33,7 @@ async function listNeighbourhoods(model, notations, pause = breathe) {
  * onCase: called with each neighbourhood, the model's choice and its margin: the logit of the right
  *   token minus the largest other one.
  * pause: called often; awaited, so that the page stays alive. A true result ends the check.
- * Returns null if it was ended.
+ * Returns null if the check was stopped.
  */
 async function checkEverything(model, notations, listed, onCase = () => {}, pause = breathe) {
   const result = { certified: false, neighbourhoods: 0, wrong: 0, smallestMargin: Infinity, firstWrong: [] };

@@ -67,7 +67,7 @@ const keyIn = ([, row, column]) => `${row} ${column}`;
 let running = 0; // number of the newest check; earlier ones end themselves
 let listed = null; // every neighbourhood, once a check has listed them; they do not depend on the weights
 
-/** A function that lets the browser draw from time to time, and calls `onPause` before; it returns what that returns. */
+/** Return a function that calls `onPause` and lets the browser draw whenever 50 ms have passed since it last did so. */
 function pauses(onPause) {
   let breathed = performance.now();
   return async () => {

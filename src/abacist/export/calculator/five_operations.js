@@ -24,7 +24,7 @@ class FiveOperations {
   why = "Each token depends on a few others: two columns of a sum or difference, one cell of a product, or two columns of two rows of a division.";
   conclusion = "Whatever problem you type, each token of its line is right because of one of these.";
 
-  /** The problem, which knows its notation. Throws a sentence if it is none. */
+  /** Return the problem with its notation. Throws a message for the reader if the text is not a problem. */
   parse(text) {
     const usual = text.replace("−", "-").replace("×", "*").replace("÷", "//");
     const signs = ["//", "%", "*", "+", "-"].filter((sign) => this.operations.includes(sign));

@@ -1,8 +1,8 @@
 // What all notations share: docs/model-definition.md says how lines are written.
 //
-// A notation writes problems of one or two operations. To the model it offers `prompt`, `next` and
-// `mostTokens`; to the check `neighbourhoods`, `problemWith`, `describe` and `maps`; and to the page `parse`,
-// `read`, `rightAnswer` and the words with which a reader is told what is what.
+// A notation writes problems of one or two operations. The model uses its methods `prompt` and `next` and
+// its limit `mostTokens`; the check uses `neighbourhoods`, `problemWith`, `describe` and `maps`; and the page
+// uses `parse`, `read`, `rightAnswer` and the texts that explain the notation to a reader.
 
 const START = "<start>";
 const END = "<end>";
@@ -17,7 +17,7 @@ const reversed = (number) => [...number].reverse();
 class Notation {
   /**
    * start: the token that begins a line; a calculator has one for each notation.
-   * spacing: the distance of neighbouring columns, which is larger where notations share one window.
+   * spacing: the distance between neighbouring columns, which is larger where notations share one window.
    */
   constructor({ start = START, spacing } = {}) {
     this.start = { text: start, place: EVERYWHERE, row: EVERYWHERE, step: EVERYWHERE };
@@ -27,11 +27,11 @@ class Notation {
   }
 
   /**
-   * A neighbourhood: what the last token of a right line can see, and the token that must follow.
+   * Return a neighbourhood: the tokens that the last token of a right line sees, and the token that must follow.
    *
-   * cell: [map, row, column], where it is drawn.
-   * parts: [name, text, place, row, step] of every token but the first; those whose text is null are not there.
-   * source: what `problemWith` needs to make a whole problem of it.
+   * cell: [map, row, column] of its cell in the pictures.
+   * parts: [name, text, place, row, step] of every token but the first. Tokens whose text is null are absent.
+   * source: the argument with which `problemWith` makes a whole problem that contains it.
    */
   neighbourhood(right, cell, parts, source) {
     const line = [this.start], names = [];
@@ -43,7 +43,7 @@ class Notation {
     return { notation: this, line, names, right: String(right), cell, source };
   }
 
-  /** A token of a neighbourhood. Equal ones are one object, which saves memory. */
+  /** Return a token of a neighbourhood. Equal tokens share one object, which saves memory. */
   token(text, place, row, step = 1) {
     const key = `${text} ${place} ${row} ${step}`;
     let token = this.tokens.get(key);
@@ -67,7 +67,7 @@ class Notation {
   }
 }
 
-/** The two operands of a problem such as `12*34`. Throws a sentence if it is not one. */
+/** Return the two operands of a problem such as `12*34`. Throws a message for the reader if it is not one. */
 function parseTwo(text, operation, limit) {
   const parts = text.replace(/[\s,_']/g, "").replace("−", "-").replace("×", "*").replace("÷", "//").split(operation);
   if (parts.length !== 2 || !parts.every((part) => /^[0-9]+$/.test(part))) {
@@ -80,13 +80,13 @@ function parseTwo(text, operation, limit) {
   return { a, b };
 }
 
-/** Of products and divisions, whose lines are long. */
+/** Longest operands of products and divisions, and the reason for the limit. */
 const WORK_LIMIT = { digits: 30, because: ", as the work grows with their square" };
 
-/** The number whose digits these are, units first, without leading zeros. */
+/** Return the number with these digits, which are listed units first, without leading zeros. */
 const trimmed = (digits) => reversed(digits).join("").replace(/^0+(?=.)/, "");
 
-/** The notation of a page; the program has those that it needs. */
+/** Return the notation of a page. The program contains only the notations that the page needs. */
 function makeNotation({ operations, isCalculator, mostNumbers }) {
   const [operation] = operations;
   if (isCalculator) return new FiveOperations(operations);

@@ -71,7 +71,7 @@ class Transformer {
     this.distances = [...settings.windows];
     if (!settings.windows.some(([coordinate]) => coordinate === "row")) this.distances.push(["row", -2, 0]);
     this.activation = settings.activation === "relu" ? relu : gelu;
-    // In a single layer, what a token asks for and what it offers depend on the token alone.
+    // In a single layer, queries, keys and values depend on the token alone.
     this.tokens = vocabulary.map((_, id) => {
       const width = this.numbers("embedding.weight").length / vocabulary.length;
       const embedded = this.numbers("embedding.weight").subarray(id * width, (id + 1) * width);
@@ -177,9 +177,9 @@ class Transformer {
   }
 
   /**
-   * Which tokens the last of them sees, and how far from it they stand, as a short text.
-   *
-   * This is all that the model is given, and the rows of digits besides, if it has no window of rows.
+   * Return the tokens and their distances from the last one as a short text. The model's output depends on
+   * nothing else. Distances in rows are included even if the model has no window of rows, because the
+   * count of neighbourhoods distinguishes the operands.
    */
   keyOf(tokens) {
     const query = tokens.at(-1);
@@ -204,7 +204,7 @@ class Transformer {
   }
 }
 
-/** The row of a bias table: for how far apart two tokens stand, or the last one if that is not defined. */
+/** Return the row of a bias table for the distance between two tokens; the last row if they have none. */
 function difference(query, key, [coordinate, low, high]) {
   const q = query[coordinate], k = key[coordinate];
   return q >= 0 && k >= 0 ? Math.min(Math.max(k - q, low), high) - low : high - low + 1;
