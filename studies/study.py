@@ -1,4 +1,4 @@
-"""What the studies share: the state of a sweep, and the page that says it and shows the table."""
+"""What the studies share: the state of a sweep, and a page that reports it with a table."""
 
 import argparse
 import re
@@ -22,7 +22,7 @@ def sweep_directory(description: str) -> Path:
 
 
 def state_of(plan: Plan, table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how far a sweep is by its table, `sweep.json`."""
+    """Return the number of trials of a sweep, and from its table, `sweep.json`, what is unfinished and what failed."""
     names = ("unfinished", "failures")
     return {"trials": plan.num_trials, **{name: table[name] for name in names}}
 
