@@ -29,7 +29,7 @@ test: .venv-test/installed
 	.venv-test/bin/ruff format --check .
 	.venv-test/bin/ruff check .
 	.venv-test/bin/mypy
-	.venv-test/bin/pytest --numprocesses $(TEST_PROCESSES) --dist loadfile
+	.venv-test/bin/pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
 formal:
 	formal/install

@@ -20,6 +20,30 @@ from abacist.runs.run import Run
 torch.set_num_threads(1)
 
 
+_LONGEST_FILES = (
+    "test_site.py",
+    "test_ray_cluster.py",
+    "test_pretended_gpu.py",
+    "test_check_written_work.py",
+    "test_certificates_of_tasks.py",
+    "test_processes.py",
+    "test_training.py",
+    "test_published_recipes.py",
+    "test_report.py",
+    "test_streams.py",
+    "test_hostile_records.py",
+    "test_wheel.py",
+    "test_transformers.py",
+)
+"""Files that take long, longest first."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take long, so that no process is left with one of them at the end."""
+    turn = {name: number for number, name in enumerate(_LONGEST_FILES)}
+    items.sort(key=lambda item: turn.get(item.path.name, len(turn)))
+
+
 @pytest.fixture(autouse=True)
 def _restore_threads():
     """Training sets the number of threads of the whole process; the next test must not inherit it."""

@@ -36,6 +36,32 @@ def test_operations_and_the_test_split_have_rows_of_their_own():
     assert 0 < rows["of the test split"] < 60
 
 
+@pytest.mark.parametrize(
+    "task",
+    [
+        ArithmeticConfig(operations=("+", "%"), max_digits=6),
+        ArithmeticConfig(operations=("+", "%"), min_digits=3, max_digits=6),
+        ArithmeticConfig(operations=("+", "%"), operand_digits=(2, 3)),
+    ],
+)
+def test_all_problems_of_other_lengths_than_in_training(task):
+    one_digit = random_model(task, scoring={"exhaustive_digits": 1})
+    assert EXHAUSTIVE.obstacle(one_digit) is None
+    section = EXHAUSTIVE.run(one_digit, ignored)
+    rows = {row.name: row.proportion.n for row in section.rows}
+    assert (rows["operation +"], rows["operation %"]) == (100, 90)
+
+
+def test_other_lengths_are_for_numbers_that_have_lengths():
+    residues = random_model(
+        ModularAdditionConfig(modulus=7),
+        "residues",
+        "index-relative",
+        scoring={"exhaustive_digits": 2},
+    )
+    assert "is for arithmetic, got 2 with the task" in EXHAUSTIVE.obstacle(residues)
+
+
 def test_all_sums_modulo_a_prime():
     trained_model = random_model(ModularAdditionConfig(modulus=7), "residues", "index-relative")
     section = EXHAUSTIVE.run(trained_model, ignored)

@@ -1,6 +1,7 @@
 """The suite `exhaustive`: every problem of a finite space, so that its result has no sampling error."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -13,7 +14,9 @@ from abacist.scoring.judge import Judge
 from abacist.scoring.records import Row, Section
 from abacist.scoring.suite import Progress, Suite
 from abacist.scoring.trained_model import TrainedModel
+from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import OPERATIONS
+from abacist.tasks.space import Space
 
 PROBLEMS_PER_CHUNK = 65_536
 _MOST_WRONG_LISTED = 1_000
@@ -22,7 +25,7 @@ _MOST_WRONG_LISTED = 1_000
 
 def every_problem(trained_model: TrainedModel, on_progress: Progress) -> Section:
     """Score the whole space, each operation of it, and its test split."""
-    space = trained_model.task.space()
+    space = _space(trained_model)
     assert space is not None
     judge = Judge(trained_model, on_progress, total=len(space))
     proportions: dict[str, Proportion] = {}
@@ -45,8 +48,26 @@ def every_problem(trained_model: TrainedModel, on_progress: Progress) -> Section
     return judge.section(f"All {len(space):,} problems", rows, wrong=wrong_problems)
 
 
+def _space(trained_model: TrainedModel) -> Space | None:
+    """Return the problems of the training lengths, or of the lengths that were asked for; None if uncountable."""
+    task, max_digits = trained_model.task, trained_model.scoring.exhaustive_digits
+    if max_digits is not None and isinstance(task, Arithmetic):
+        min_digits = min(task.config.min_digits, max_digits)
+        config = replace(
+            task.config, min_digits=min_digits, max_digits=max_digits, operand_digits=()
+        )
+        return Arithmetic(config).space()
+    return task.space()
+
+
 def _obstacle(trained_model: TrainedModel) -> str | None:
-    space, limit = trained_model.task.space(), trained_model.scoring.largest_space
+    max_digits = trained_model.scoring.exhaustive_digits
+    if max_digits is not None and not isinstance(trained_model.task, Arithmetic):
+        return (
+            f"--exhaustive-digits is for arithmetic, got {max_digits} with the task "
+            f"{trained_model.task.config.kind}. Leave it out."
+        )
+    space, limit = _space(trained_model), trained_model.scoring.largest_space
     if space is None:
         return (
             "the problems of this task cannot be enumerated: there are too many, or their number "
