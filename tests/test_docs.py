@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import typed_commands
 from extension_tasks import column_task
 
 from abacist.cli import COMMANDS
@@ -89,11 +90,31 @@ def test_the_output_shown_in_the_readme_is_that_of_the_record():
     assert f"smallest margin {proof['smallest_margin']} logits" in output
 
 
-def test_commands_in_the_readme_exist():
-    lines = re.findall(r"^\$ \.venv/bin/abacist (.+)$", README, flags=re.MULTILINE)
-    assert len(lines) >= 3
-    for line in lines:
-        assert line.split()[0] in COMMANDS, line
+def commands_of(document: Path) -> list[str]:
+    """Return the commands of a page that are more than a name, up to a pipe or a redirection."""
+    text = document.read_text().replace("\\\n", " ")
+    found = re.findall(r"`(abacist [^`\n]+)`", text)
+    found += re.findall(r"^(?: {4}|\$ )(?:\.venv/bin/)?(abacist .+)$", text, flags=re.MULTILINE)
+    typed = [re.split(r" [|>] ", command)[0] for command in found]
+    return [c for c in dict.fromkeys(typed) if "…" not in c and c not in _NAMES_OF_COMMANDS]
+
+
+_NAMES_OF_COMMANDS = {f"abacist {name}" for name in COMMANDS} | {
+    "abacist data show",
+    "abacist data check",
+}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_command_of_a_document_can_be_typed(document, monkeypatch, registries_as_before):
+    monkeypatch.chdir(ROOT)
+    for command in commands_of(document):
+        if "my_tasks.py" not in command:
+            typed_commands.check(command, monkeypatch)
+
+
+def test_commands_of_the_readme_are_found():
+    assert len(commands_of(ROOT / "README.md")) >= 5
 
 
 def test_examples_of_the_readme_use_the_run_that_its_first_command_makes():

@@ -5,27 +5,17 @@ import shlex
 from pathlib import Path
 
 import pytest
+import typed_commands
 from test_docs import benchmark
 from test_published_recipes import HYPERPARAMETERS
 
-from abacist.cli import main
-from abacist.cli.arguments import Parser, split_off_settings
-from abacist.configuration import override
-from abacist.inspection.lens import LENSES
-from abacist.recipes import RECIPES, find
+from abacist.recipes import RECIPES
 from abacist.recipes.examinations import EXAMINATIONS
-from abacist.scoring.scorecard import SUITES
 
 ROOT = Path(__file__).parents[1]
 document_tables = benchmark("document_tables")
 NAMES = document_tables.names()
 FACTS = {name: document_tables.read(name) for name in NAMES}
-RECIPE_OF = {"train": 0, "recipes": 0, "model": 0, "data": 1}
-"""Position of the recipe among the words of a command."""
-
-
-class Parsed(Exception):
-    """A command line has been accepted."""
 
 
 def commands(name: str) -> list[str]:
@@ -49,24 +39,10 @@ def test_every_document_has_a_table():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_of_a_table_can_be_typed(name, monkeypatch):
-    parse = Parser.parse
-
-    def parse_only(parser, *arguments):
-        parsed = parse(parser, *arguments)
-        assert set((getattr(parsed, "suite", None) or "lengths").split(",")) <= set(SUITES)
-        assert set((getattr(parsed, "lens", None) or "attention").split(",")) <= set(LENSES)
-        raise Parsed
-
-    monkeypatch.setattr(Parser, "parse", parse_only)
     for command in commands(name):
         words = shlex.split(command)
         if words[0] == "abacist":
-            with pytest.raises(Parsed):
-                main(words[1:])
-            position = RECIPE_OF.get(words[1])
-            changes, others = split_off_settings(words[2:])
-            if position is not None and "--resume" not in others:
-                override(find(others[position]), changes)
+            typed_commands.check(command, monkeypatch)
         elif words[0] == "python":
             assert (ROOT / words[1]).is_file(), command
             if words[1] == "benchmarks/records.py":
