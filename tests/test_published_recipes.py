@@ -374,6 +374,7 @@ def test_every_published_recipe_takes_two_steps_and_saves_them(tmp_path, name):
         "training.warmup_steps": 1,
         "training.batch_size": 2,
         "training.validation_problems": 2,
+        "training.sample_problems": 2,
         "training.checkpoint_every": 2,
         "training.precision": "float32",
     }

@@ -133,6 +133,9 @@ _ABBREVIATIONS = {
 }
 """Usual names of settings, with ours."""
 
+_MOST_COMPARED = 200
+"""Number of characters of a wrong name that are compared."""
+
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return a clause that suggests the closest known name, or lists those that are known if none is close.
@@ -140,6 +143,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     Dotted names are compared by their last part, of which usual abbreviations are known, and then as
     a whole: `training.lr` and `--lr` mean `training.learning_rate`.
     """
+    # No name is longer, and the time of a comparison grows with the length.
+    name = name[:_MOST_COMPARED]
     names = list(known)
     for candidate in names:
         if candidate.startswith(f"{name}."):

@@ -185,7 +185,7 @@ def test_a_check_that_turns_out_too_long_is_given_up_with_the_time_it_would_take
 
 def test_enumerating_in_small_parts_gives_the_same_certificate(certified, proof, monkeypatch):
     """Parts differ in digits of the receptive field, so no case is counted twice or lost."""
-    monkeypatch.setattr(column_addition, "_CASES_AT_ONCE", 600)
+    monkeypatch.setattr(column_addition, "_CASES_AT_ONCE", 3_000)
     parts = certified.prove()
     assert parts.neighbourhoods == proof.neighbourhoods
     assert parts.patterns == proof.patterns

@@ -159,6 +159,7 @@ def test_a_model_that_has_not_finished_learning_is_refuted_with_a_problem_it_get
         "training.warmup_steps": 10,
         "task.max_digits": 3,
         "training.validation_problems": 20,
+        "training.sample_problems": 20,
         **FEW.get(recipe_name, {}),
     }
     run = abacist.train(

@@ -52,6 +52,13 @@ def test_a_problem_without_a_run_is_seen_at_once(run, tmp_path, monkeypatch):
     )
 
 
+def test_an_unknown_option_is_never_proposed_instead_of_itself(run):
+    """A recipe has a name, but no option changes it."""
+    code, _, err = run("train", "add", "--name", "sums")
+    assert code == 2
+    assert "'--name' to abacist train: did you mean '--model.norm'?" in err
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_before_a_command_explains_it(run, command):
     assert run("help", command)[:2] == run(command, "--help")[:2]

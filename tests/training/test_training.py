@@ -284,7 +284,7 @@ def test_every_recipe_takes_a_step_and_is_found_by_name(tmp_path, quick_settings
         n for n, recipe in recipes.RECIPES.items() if not recipe.__module__.endswith("published")
     ]
     few = {"num_steps": 2, "warmup_steps": 1, "curriculum": (), "decay_steps": None}
-    few |= {"batch_size": 4, "validation_problems": 4}
+    few |= {"batch_size": 4, "validation_problems": 4, "sample_problems": 4}
     for name in ours:
         recipe = override(recipes.find(name), {f"training.{key}": few[key] for key in few})
         assert recipe.name == name

@@ -154,8 +154,9 @@ def named_recipe(arguments: list[str]) -> Recipe:
 
 
 def setting_names(arguments: list[str]) -> list[str]:
-    """Return the dotted names of all settings of the recipe that the arguments name."""
-    return [setting.name for setting in settings(named_recipe(arguments))]
+    """Return the names of all settings of the recipe that the arguments name, as far as they can be typed."""
+    names = [setting.name for setting in settings(named_recipe(arguments))]
+    return [name for name in names if "." in name or f"--{name}" in _WHOLE_SETTINGS]
 
 
 def number(text: str) -> float:
