@@ -52,7 +52,7 @@ def draw(plots: Sequence[Plot], path: Path, columns: int | None = None) -> None:
 
 def _figure(plots: Sequence[Plot], columns: int | None) -> Any:
     plots = [panel for plot in plots for panel in _panels(plot)][:_MOST_PANELS]
-    sizes = [_size(plot) for plot in plots]
+    sizes = [_size(plot, columns or 1) for plot in plots]
     width, height = (max(lengths) for lengths in zip(*sizes, strict=True))
     columns = columns or min(len(plots), max(1, round(_WIDEST / width)))
     rows = math.ceil(len(plots) / columns)
@@ -95,14 +95,16 @@ def _panels(plot: Plot) -> list[Plot]:
     ]
 
 
-def _size(plot: Plot) -> tuple[float, float]:
-    """Width and height in inches that a plot needs."""
+def _size(plot: Plot, columns: int) -> tuple[float, float]:
+    """Width and height in inches that a plot needs; a line chart is narrower beside others."""
     if isinstance(plot, HeatMap):
         width, height = _cell_size(plot)
         return max(3.4, len(plot.columns) * width + 1.8), max(1.6, len(plot.rows) * height + 1.3)
     if isinstance(plot, Bars) and not plot.upright:
         return 7.0, 1.4 + 0.2 * len(plot.names) * max(1.5, len(plot.series))
-    return (7.5, 3.8) if isinstance(plot, LineChart) else (4.2, 3.9)
+    if isinstance(plot, LineChart):
+        return min(7.5, max(4.2, _WIDEST / columns)), 3.8
+    return 4.2, 3.9
 
 
 def _cell_size(plot: HeatMap) -> tuple[float, float]:
