@@ -127,6 +127,28 @@ def test_of_two_equal_settings_the_one_with_the_smaller_validation_loss_is_chose
     assert {g.group.settings["training.learning_rate"] for g in results.groups} == {3e-3}
 
 
+def test_a_loss_of_exactly_0_counts_as_the_smallest(tmp_path):
+    def result(trial):
+        rate = trial.group.settings["training.learning_rate"]
+        return outcome(trial.seed, loss=0.1 if rate == 1e-3 else 0.0)
+
+    results = sweep.start(choices(**TUNED).plan(), tmp_path / "sweep", Pretended(result))
+    assert {g.group.settings["training.learning_rate"] for g in results.groups} == {3e-3}
+    assert [candidate.loss for candidate in results.candidates] == [0.1, 0.0, 0.1, 0.0]
+
+
+def test_contenders_whose_names_are_too_long_or_alike_stay_apart():
+    long = {name * 101: {"model.width": width} for name, width in (("a", 16), ("b", 32))}
+    alike = {"a b": {"model.width": 48}, "a_b": {"model.width": 64}}
+    over = {"training.learning_rate": [1e-3, 3e-3]}
+    plan = choices(contenders=long | alike, over=over, tuned=list(over)).plan()
+    assert len(plan.contenders) == 4
+    assert all(
+        len({group.settings["model.width"] for group in groups}) == 1
+        for groups in plan.contenders.values()
+    )
+
+
 def test_a_failed_trial_is_listed_stops_nothing_and_is_tried_again(tmp_path):
     plan = choices(over={"model.norm": ["layer", "rms"]}, seeds=[0, 1]).plan()
     failing = Pretended(
@@ -190,6 +212,7 @@ def test_a_plan_is_read_back_as_it_was_written(tmp_path):
         ("groups", [{"name": "a", "contender": "x", "settings": {"model.nothing": 1}}]),
         ("seeds", [-1]),
         ("seeds", 3),
+        ("seeds", [4, 4]),
         ("threads", 0),
         ("examination", "none"),
         ("score", {"digits": ["x"]}),

@@ -13,6 +13,7 @@ import itertools
 import math
 import random
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -182,15 +183,24 @@ class Choices:
             for compared, tuned in self._combinations()
         ]
         names = _unique_names(
+            "group",
             [
                 _name(name, {**compared, **tuned}, self.over)
                 for name, _, compared, tuned in combinations
-            ]
+            ],
+        )
+        # Values such as lists cannot be hashed, so a contender is known by their text.
+        versions = {
+            (name, str(compared)): _name(name, compared, self.over)
+            for name, _, compared, _ in combinations
+        }
+        contenders = dict(
+            zip(versions, _unique_names("contender", list(versions.values())), strict=True)
         )
         return [
             Group(
                 name=group_name,
-                contender=_name(name, compared, self.over) or self.recipe.name,
+                contender=contenders[name, str(compared)] or self.recipe.name,
                 settings={**settings, **compared, **tuned},
             )
             for group_name, (name, settings, compared, tuned) in zip(
@@ -225,7 +235,7 @@ def _draw(values: Values, generator: random.Random) -> Any:
 
 
 def _name(contender: str, settings: Mapping[str, Any], all_names: Iterable[str]) -> str:
-    """Return a name for a group, which is safe as a directory: `rotary,learning_rate=0.003`."""
+    """Return a name that is safe as a directory, as in `rotary,learning_rate=0.003`; empty if it is too long."""
     short = _short_names(all_names)
     parts = [contender] if contender else []
     parts += [f"{short[name]}={_typed(value)}" for name, value in settings.items()]
@@ -255,11 +265,12 @@ def _typed(value: Any) -> str:
     return number_text(value).replace(",", "") if isinstance(value, int) else str(value)
 
 
-def _unique_names(names: list[str]) -> list[str]:
-    """Return the names; those that are empty or repeated are numbered instead, if there are several."""
+def _unique_names(noun: str, names: list[str]) -> list[str]:
+    """Return the names; where there are several, those that are empty or repeated become `noun-0007`."""
     if len(names) == 1:
         return names
+    counts = Counter(names)
     return [
-        name if name and names.count(name) == 1 else f"group-{number:04}"
+        name if name and counts[name] == 1 else f"{noun}-{number:04}"
         for number, name in enumerate(names)
     ]

@@ -5,7 +5,7 @@ A group is the seeds of one recipe, one line of the table of a sweep, or a singl
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -17,10 +17,7 @@ from abacist.intervals import (
     mean_interval,
 )
 from abacist.scoring.records import Scorecard
-from abacist.sweeps.results import GroupResults
-
-Key = tuple[str, str, str]
-"""Suite, name and measure of a row."""
+from abacist.sweeps.results import GroupResults, Key
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,7 @@ class ComparedGroup:
     name: str
     certified: Proportion
     """Runs that are certified, among all of the group."""
-    shares: dict[Key, list[Proportion]] = field(default_factory=dict)
+    shares: dict[Key, list[Proportion]]
     """Right answers of each run by row."""
 
 
@@ -91,14 +88,7 @@ class GroupRow:
 
 def of_results(name: str, results: GroupResults) -> ComparedGroup:
     """Return the group that one line of the table of a sweep stands for."""
-    shares: dict[Key, list[Proportion]] = {}
-    for outcome in results.outcomes:
-        for row in outcome.rows:
-            if row["n"]:
-                key = (row["suite"], row["name"], row["measure"])
-                share = Proportion(row["n"] - row["errors"], row["n"])
-                shares.setdefault(key, []).append(share)
-    return ComparedGroup(name, results.distribution.certified, shares)
+    return ComparedGroup(name, results.distribution.certified, results.shares)
 
 
 def of_scorecard(name: str, card: Scorecard, certified: bool) -> ComparedGroup:

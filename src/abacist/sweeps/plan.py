@@ -14,6 +14,7 @@ Seeds of a recipe without any changed setting are a sweep of one group, whose tr
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -137,6 +138,13 @@ class Plan:
         check_between("threads", self.threads, 1, MAX_THREADS, 1)
         for seed in (*self.seeds, *self.tuning_seeds):
             check_between("seed", seed, 0, MAX_SEED, 0)
+        for seeds in (self.seeds, self.tuning_seeds):
+            # Two trials with one seed would train in one run directory.
+            if len(set(seeds)) < len(seeds):
+                repeated, _ = Counter(seeds).most_common(1)[0]
+                raise ConfigurationError(
+                    f"the seeds of a sweep must differ, got {repeated} twice. Leave one out."
+                )
         if not self.groups:
             raise ConfigurationError("a sweep has at least one group of settings, got none.")
         names = [group.name for group in self.groups]

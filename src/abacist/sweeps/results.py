@@ -16,6 +16,9 @@ from abacist.intervals import Proportion, median_interval
 from abacist.runs.outcome import Distribution, Outcome
 from abacist.sweeps.plan import TABLE, Group, Plan, Trial
 
+Key = tuple[str, str, str]
+"""Suite, name and measure of a row."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -98,18 +101,23 @@ class GroupResults:
         return self.distribution.outcomes
 
     @cached_property
-    def rows(self) -> list[Row]:
-        """Return a row for every count that the outcomes hold, in their order."""
-        counts: dict[tuple[str, str, str], list[Proportion]] = {}
+    def shares(self) -> dict[Key, list[Proportion]]:
+        """Right answers of each seed by row, in the order of the outcomes."""
+        shares: dict[Key, list[Proportion]] = {}
         for outcome in self.outcomes:
             for row in outcome.rows:
-                share = Proportion(row["n"] - row["errors"], row["n"])
-                if share.n:
+                if row["n"]:
                     key = (row["suite"], row["name"], row["measure"])
-                    counts.setdefault(key, []).append(share)
+                    share = Proportion(row["n"] - row["errors"], row["n"])
+                    shares.setdefault(key, []).append(share)
+        return shares
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """A row for every count that the outcomes hold, in their order."""
         return [
             Row(*key, sum(shares, Proportion(0, 0)), [s.successes / s.n for s in shares])
-            for key, shares in counts.items()
+            for key, shares in self.shares.items()
         ]
 
     @property
@@ -193,7 +201,11 @@ def chosen_groups(plan: Plan, tuning: Mapping[str, Outcome]) -> tuple[list[Group
 
 def _candidate(group: Group, trials: list[Trial], tuning: Mapping[str, Outcome]) -> Candidate:
     outcomes = [tuning.get(trial.directory) for trial in trials]
-    losses = [None if o is None or o.failure else o.validation_loss for o in outcomes]
+    losses = [
+        o.validation_loss
+        for o in outcomes
+        if o is not None and not o.failure and o.validation_loss is not None
+    ]
     return Candidate(
         group,
         sum(outcome is not None for outcome in outcomes),
@@ -201,7 +213,7 @@ def _candidate(group: Group, trials: list[Trial], tuning: Mapping[str, Outcome])
             0.0 if o is None or o.failure or o.validation is None else o.validation
             for o in outcomes
         ),
-        None if None in losses else statistics.mean(filter(None, losses)),
+        statistics.mean(losses) if len(losses) == len(outcomes) else None,
     )
 
 
