@@ -90,6 +90,18 @@ def test_every_training_setting_resumes_to_the_same_bits(tmp_path, quick_setting
     assert abacist.load(whole).recipe == abacist.load(broken).recipe
 
 
+@pytest.mark.parametrize("settings", [{}, SETTINGS["float16"]])
+def test_muon_is_saved_before_its_first_step(tmp_path, quick_settings, settings):
+    settings = quick_settings | SETTINGS["muon"] | settings
+    settings |= {"training.num_steps": 0, "training.warmup_steps": 0}
+    run = abacist.train("add", out=tmp_path / "run", settings=settings, threads=1)
+    model, optimizer, *_ = prepared(settings)
+    stored = checkpoint.read(checkpoint.all_in(run.path / "checkpoints")[-1])
+    stored.load_weights(model)
+    stored.load_optimizer(optimizer)
+    assert not optimizer.state()["muon.0"].any()
+
+
 # Schedules ----------------------------------------------------------------------------------
 
 STEPS = {"num_steps": 100, "warmup_steps": 10, "learning_rate": 1.0, "final_fraction": 0.2}

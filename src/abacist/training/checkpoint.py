@@ -58,7 +58,7 @@ def save(directory: Path, model: Transformer, optimizer: Optimizer, progress: Pr
         weights = _weights(model)
     data = {
         "model.safetensors": safetensors.torch.save(weights),
-        "state.safetensors": safetensors.torch.save(optimizer.state()),
+        _STATE: safetensors.torch.save(optimizer.state()),
         "state.json": (json.dumps(asdict(progress)) + "\n").encode(),
     }
     files.write_directory(path, data | {"manifest.json": _manifest(data)})

@@ -115,27 +115,29 @@ class Optimizer:
 
     def state(self) -> dict[str, Tensor]:
         """Return all that resuming needs besides the model's saved (averaged) weights, by name."""
-        tensors = self.adamw.state()
-        if self.muon is not None:
-            for number, matrix in enumerate(self.muon.param_groups[0]["params"]):
-                tensors[f"muon.{number}"] = self.muon.state[matrix]["momentum_buffer"]
-        if self.average is not None:
-            tensors |= {"weights": self.flat, "num_averaged": torch.tensor(self.num_averaged)}
-        if self.loss_scale is not None:
-            tensors["loss_scale"] = self.loss_scale.state()
-        return {name: tensor.cpu().clone() for name, tensor in tensors.items()}
+        return {name: tensor.cpu().clone() for name, tensor in self._tensors().items()}
 
     def empty_state(self) -> dict[str, Tensor]:
-        """Return tensors with the names, shapes and types of `state()`, even before the first step."""
+        """Return tensors without data that have the names, shapes and types of `state()`."""
+        return {
+            name: torch.empty_like(tensor, device="meta")
+            for name, tensor in self._tensors().items()
+        }
+
+    def _tensors(self) -> dict[str, Tensor]:
         tensors = self.adamw.state()
         if self.muon is not None:
             for number, matrix in enumerate(self.muon.param_groups[0]["params"]):
-                tensors[f"muon.{number}"] = matrix
+                # Muon makes the buffers in its first step; until then they stand for zeros.
+                momentum = self.muon.state[matrix].get("momentum_buffer")
+                tensors[f"muon.{number}"] = (
+                    torch.zeros_like(matrix) if momentum is None else momentum
+                )
         if self.average is not None:
             tensors |= {"weights": self.flat, "num_averaged": torch.tensor(self.num_averaged)}
         if self.loss_scale is not None:
             tensors["loss_scale"] = self.loss_scale.state()
-        return {name: torch.empty_like(tensor, device="meta") for name, tensor in tensors.items()}
+        return tensors
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Restore a state; the model must have its saved (averaged) weights already."""
