@@ -4,6 +4,7 @@ What is asked of the trained model is an `Examination` (recipes/examinations.py)
 """
 
 import resource
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -59,7 +60,6 @@ def train_and_examine(
     except (TrainingDiverged, TrainingStopped) as error:
         failure = str(error)
     processor_seconds = None if resumed else round(time.process_time() - begin, 1)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     metrics, begun = directory.read_metrics(), read_run_json(directory)
     target = recipe.training.stop_at or 1.0
     matched = "exact_answer" if recipe.training.stop_on == "answer" else "exact_match"
@@ -71,7 +71,7 @@ def train_and_examine(
         steps=metrics[-1]["step"] if metrics else 0,
         batch_size=recipe.training.batch_size,
         threads=begun["threads"],
-        peak_memory_mib=memory,
+        peak_memory_mib=_peak_memory_mib(),
         parameters=begun["parameters"],
         steps_to_target=next(reached, None),
         validation=metrics[-1]["exact_match"]["value"] if metrics else None,
@@ -89,6 +89,12 @@ def train_and_examine(
         circumstances=circumstances(),
         failure=failure,
     )
+
+
+def _peak_memory_mib() -> int:
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Linux counts KiB, macOS bytes.
+    return memory // (1024 * 1024 if sys.platform == "darwin" else 1024)
 
 
 def _suite_rows(run: Run, examination: Examination) -> Iterator[Row]:

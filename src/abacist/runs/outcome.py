@@ -34,7 +34,7 @@ class Outcome:
     steps_to_target: int | None
     """First recorded step with an exact match on validation of `training.stop_at` (1 without one); None if never."""
     curve: list[dict[str, Any]]
-    """At most `CURVE_POINTS` records of `metrics.jsonl`: step, losses, seconds, exact match and token accuracy."""
+    """Records of `metrics.jsonl`, fewer than 2 × `CURVE_POINTS`: step, losses, seconds, shares of right answers."""
     rows: list[dict[str, Any]]
     """Every count of the scorecard: suite, name, measure, errors, n and smallest margin."""
     certificate: dict[str, Any] | None
@@ -92,7 +92,7 @@ class Outcome:
 
 
 CURVE_POINTS = 60
-"""Largest number of points of a training curve that an outcome holds."""
+"""A training curve of at least twice as many points is thinned out."""
 
 
 def read(path: Path) -> Outcome | None:
