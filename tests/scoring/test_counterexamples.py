@@ -5,7 +5,7 @@ import torch
 from trained_models import ignored, random_model
 
 from abacist.scoring.counterexamples import COUNTEREXAMPLES, mutated
-from abacist.tasks.config import TASKS, ArithmeticConfig, ModularAdditionConfig
+from abacist.tasks.config import TASKS, ArithmeticConfig, ModularAdditionConfig, SortingConfig
 
 
 def test_the_known_failure_of_an_undertrained_model_is_found(half_trained):
@@ -51,6 +51,7 @@ def test_ctrl_c_keeps_what_has_been_tried(certified):
         TASKS["subtract"],
         TASKS["five-operations"],
         TASKS["sort"],
+        SortingConfig(min_numbers=1, max_numbers=1),
         ModularAdditionConfig(modulus=97),
         ArithmeticConfig(operations=("//", "%"), operand_digits=(5, 2)),
     ],

@@ -159,7 +159,8 @@ def _repaired(digits_BNW: Tensor, lengths_BN: Tensor, operation_B: Tensor) -> Pr
     leading = digits_BNW.gather(2, last).squeeze(2)
     divides = torch.isin(operation_B, torch.tensor([OPERATIONS.index(o) for o in _DIVISIONS]))
     must_not_be_zero = lengths_BN > 1
-    must_not_be_zero[:, 1] |= divides & (lengths_BN[:, 1] > 0)
+    # A slice, since the lists of a sorting task may hold one number only.
+    must_not_be_zero[:, 1:2] |= divides.unsqueeze(1) & (lengths_BN[:, 1:2] > 0)
     leading = torch.where(must_not_be_zero & (leading == 0), 1, leading)
     digits_BNW = digits_BNW.scatter(2, last, leading.to(torch.uint8).unsqueeze(2))
     inside = torch.arange(digits_BNW.shape[2]) < lengths_BN.unsqueeze(2)

@@ -80,7 +80,7 @@ def all_probes(trained_model: TrainedModel, on_progress: Progress) -> Section:
         for operation in commutative:
             rows += [
                 _commuted(trained_model, judge, operation),
-                *_commuted_digits(trained_model, judge, operation),
+                *_commuted_digits(judge, operation),
             ]
     return judge.section("Probes, whatever their split", rows)
 
@@ -222,7 +222,7 @@ def _commuted(trained_model: TrainedModel, judge: Judge, operation: str) -> Row:
     return Row(name, "commuted", 0, proportion, measure="same answer")
 
 
-def _commuted_digits(trained_model: TrainedModel, judge: Judge, operation: str) -> list[Row]:
+def _commuted_digits(judge: Judge, operation: str) -> list[Row]:
     """Return how often both orders of two single digits are right, as a notebook about sums asks.
 
     One row counts the 45 pairs of different digits, which are right if both orders are. The other
