@@ -73,7 +73,8 @@ POSITION_REFUSALS = [
 POSITION_CONFLICTS = [
     (
         relative(num_buckets=8, window=(0, 1)),
-        "num_buckets belongs to a relative encoding without a window, got encoding relative",
+        "num_buckets belongs to a relative encoding without a window, got encoding relative with the "
+        "window (0, 1)",
         "num_buckets 0",
     ),
     (

@@ -85,9 +85,11 @@ class PositionScheme(Config):
         if complaint:
             yield complaint
         if "num_buckets" not in ENCODINGS[self.encoding].settings or self.window is not None:
+            got = f"encoding {self.encoding}"
+            got += "" if self.window is None else f" with the window {self.window}"
             yield (
-                "num_buckets belongs to a relative encoding without a window, got encoding "
-                f"{self.encoding}. Try --{path}.num_buckets 0."
+                f"num_buckets belongs to a relative encoding without a window, got {got}. "
+                f"Try --{path}.num_buckets 0."
             )
 
     def _conflicts_of_vectors(self, path: str) -> Iterator[str]:
