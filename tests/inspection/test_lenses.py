@@ -90,6 +90,7 @@ def test_every_lens_that_applies_gives_json(inspected):
 def test_other_lenses_apply_to_tasks_without_carries(random_inspected_problem, kind):
     inspected = random_inspected_problem(**NO_CARRIES[kind])
     lenses = select_lenses(["all"], inspected)
+    assert list(select_lenses(["attention", "all"], inspected)) == list(lenses)
     assert set(LENSES) - set(lenses) == {"convergence", "evolution", "patching", "carry-probe"}
     for name, lens in lenses.items():
         result = json.loads(json.dumps(lens.look(inspected).to_json(), allow_nan=False))

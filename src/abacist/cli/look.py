@@ -29,11 +29,13 @@ def run(arguments: list[str]) -> int:
         )
 
     from abacist import files
-    from abacist.inspection.lens import LENSES
+    from abacist.inspection.lens import ALL, LENSES
     from abacist.reports import csv_records, lens_views, matplotlib_figures, terminal
 
     names = parsed.lens.split(",")
-    if parsed.other is not None and not {"patching", "all"} & set(names):
+    if ALL in names:
+        names = [ALL]
+    if parsed.other is not None and not {"patching", ALL} & set(names):
         raise UserError(
             f"--with is the second problem of the lens patching, and the lenses are {parsed.lens}. "
             "Try --lens patching."
@@ -67,11 +69,11 @@ def run(arguments: list[str]) -> int:
 def _look(
     inspected: "InspectedProblem", names: list[str]
 ) -> tuple[dict[str, "Finding"], list[str]]:
-    """The findings by lens and, if all lenses were asked for, the reasons why some do not apply."""
+    """Return the findings by lens and, if all lenses were asked for, why some of them do not apply."""
     from abacist.cli.progress import Ticker
-    from abacist.inspection.lens import LENSES, select_lenses
+    from abacist.inspection.lens import ALL, LENSES, select_lenses
 
-    lenses = LENSES if names == ["all"] else select_lenses(names, inspected)
+    lenses = LENSES if names == [ALL] else select_lenses(names, inspected)
     findings: dict[str, Finding] = {}
     notes = []
     with Ticker("looking", unit="lenses") as ticker:
@@ -82,7 +84,7 @@ def _look(
                 if obstacle is None:
                     findings[name] = lens.look(inspected)
             except UserError as error:
-                if names != ["all"]:
+                if names != [ALL]:
                     raise
                 obstacle = str(error)
             if obstacle is not None:
@@ -91,15 +93,15 @@ def _look(
 
 
 def _targets(out: str | None, names: list[str]) -> dict[str, Path]:
-    """The file for the picture of each lens: one file for one lens, or files in a directory."""
-    from abacist.inspection.lens import LENSES
+    """Return the file for the picture of each lens: one file for one lens, or files in a directory."""
+    from abacist.inspection.lens import ALL, LENSES
     from abacist.reports.matplotlib_figures import ENDINGS
 
     if out is None:
         return {}
     path = Path(out)
     if path.suffix in ENDINGS and not path.is_dir():
-        if len(names) > 1 or names == ["all"]:
+        if len(names) > 1 or names == [ALL]:
             raise UserError(
                 f"--out {out} holds the picture of one lens, and {','.join(names)} are several. "
                 f"Try --out {path.with_suffix('')}, a directory."
@@ -110,7 +112,7 @@ def _targets(out: str | None, names: list[str]) -> dict[str, Path]:
             f"--out must be a directory, a .png or a .svg file, got {out}. "
             f"Try --out {path.with_suffix('.svg')}."
         )
-    return {name: path / f"{name}.png" for name in (LENSES if names == ["all"] else names)}
+    return {name: path / f"{name}.png" for name in (LENSES if names == [ALL] else names)}
 
 
 def make_parser() -> Parser:

@@ -40,6 +40,13 @@ class Field(IntEnum):
     OPERAND = 8
 
 
+def field_name(field: int) -> str:
+    """Return the name of a field as a reader knows it, such as `answer` or, for the first operand, `operand 1`."""
+    if field >= Field.OPERAND:
+        return f"operand {field - Field.OPERAND + 1}"
+    return Field(field).name.lower()
+
+
 @dataclass(frozen=True)
 class AnnotatedTokens:
     """A batch of lines. All tensors have shape (B, T); lines are padded on the right."""

@@ -13,6 +13,7 @@ from torch import Tensor
 from abacist.inspection.finding import Array, Finding, array
 from abacist.inspection.inspected_problem import InspectedProblem
 from abacist.models.encodings import LearnedEncoding
+from abacist.models.transformer import Transformer
 from abacist.vocabulary import DIGITS
 
 _DIMENSIONS = 3
@@ -74,11 +75,7 @@ class Evolution(Finding):
 
 def embeddings(inspected: InspectedProblem) -> Embeddings:
     """Analyse the tables of the model."""
-    model = inspected.trained_model.model
-    tables = {_TOKENS: model.embedding.weight.detach().cpu()}
-    for number, encoding in enumerate(model.positions):
-        if isinstance(encoding, LearnedEncoding):
-            tables[f"positions.{number}"] = encoding.rows.weight.detach().cpu()
+    tables = embedding_tables(inspected.trained_model.model)
     analysed = []
     for name, labels, rows in (
         named for key, table in tables.items() for named in _named_rows(inspected, key, table)
@@ -95,6 +92,15 @@ def embeddings(inspected: InspectedProblem) -> Embeddings:
             )
         )
     return Embeddings(analysed)
+
+
+def embedding_tables(model: Transformer) -> dict[str, Tensor]:
+    """Return the embeddings of tokens (V, D) as `tokens`, and learned positions as `positions.0` …, on the CPU."""
+    tables = {_TOKENS: model.embedding.weight.detach().cpu()}
+    for number, encoding in enumerate(model.positions):
+        if isinstance(encoding, LearnedEncoding):
+            tables[f"positions.{number}"] = encoding.rows.weight.detach().cpu()
+    return tables
 
 
 def no_history(inspected: InspectedProblem) -> str | None:

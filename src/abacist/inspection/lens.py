@@ -70,17 +70,20 @@ LENSES: dict[str, Lens] = {
     "first-mistake": Lens("the first wrong digit, or the least certain, explained", first_mistake),
 }
 
+ALL = "all"
+"""Stands for all lenses that apply to the problem."""
+
 
 def select_lenses(names: list[str], inspected: InspectedProblem) -> dict[str, Lens]:
-    """Return the lenses of these names; `all` selects every lens that applies to the problem.
+    """Return the lenses of these names; `all` among them selects every lens that applies to the problem.
 
     Raises `ConfigurationError` for an unknown name, and for a lens that does not apply.
     """
-    if names == ["all"]:
+    if ALL in names:
         return {name: lens for name, lens in LENSES.items() if lens.obstacle(inspected) is None}
     for name in names:
         if name not in LENSES:
-            raise ConfigurationError(f"unknown lens {name!r}: {nearest(name, [*LENSES, 'all'])}")
+            raise ConfigurationError(f"unknown lens {name!r}: {nearest(name, [*LENSES, ALL])}")
         obstacle = LENSES[name].obstacle(inspected)
         if obstacle is not None:
             raise ConfigurationError(f"lens {name}: {obstacle}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from abacist.formats.annotated import EVERYWHERE, Field
+from abacist.formats.annotated import EVERYWHERE, Field, field_name
 from abacist.inspection.cache import run_with_cache
 from abacist.inspection.finding import Array, Finding, array
 from abacist.inspection.inspected_lines import InspectedLines, batches
@@ -26,16 +26,6 @@ DIFFERENCES = (
     "no column",
 )
 """Names of the bins: place of the key minus place of the query, and two bins for other tokens."""
-
-_FIELD_NAMES = {
-    Field.START: "start",
-    Field.OPERATOR: "operator",
-    Field.EQUALS: "equals",
-    Field.ANSWER: "answer",
-    Field.SCRATCH: "scratch",
-    Field.SPACE: "space",
-    Field.LABEL: "label",
-}
 
 
 @dataclass(frozen=True)
@@ -81,12 +71,7 @@ def place_attention(inspected: InspectedProblem) -> PlaceAttention:
         total = total + torch.stack(sums)
         count += int(predicts.sum())
     weight = (total / count).view(*total.shape[:2], num_fields, len(DIFFERENCES))
-    names = [
-        _FIELD_NAMES.get(Field(number), "padding")
-        if number < Field.OPERAND
-        else f"operand {number - Field.OPERAND + 1}"
-        for number in range(num_fields)
-    ]
+    names = [field_name(number) for number in range(num_fields)]
     used = weight.amax(dim=(0, 1, 3)) > 0
     return PlaceAttention(
         fields=[name for name, is_used in zip(names, used.tolist(), strict=True) if is_used],

@@ -15,7 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from abacist.errors import ConfigurationError, nearest
-from abacist.formats.annotated import EVERYWHERE, NO_PLACE, Field
+from abacist.formats.annotated import EVERYWHERE, NO_PLACE, field_name
 from abacist.notebook_html import html_table
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.problems import Problems
@@ -67,7 +67,7 @@ def token_table(trained_model: TrainedModel, problem: Problems) -> TokenTable:
     columns: dict[str, list[Any]] = {
         "token": [texts[id] for id in ids],
         "id": ids,
-        "field": [_field_name(field) for field in lines.field[0].tolist()],
+        "field": [field_name(field) for field in lines.field[0].tolist()],
     }
     for name in ("place", "row", "step"):
         values: Tensor | None = getattr(lines, name)
@@ -79,9 +79,3 @@ def token_table(trained_model: TrainedModel, problem: Problems) -> TokenTable:
         labels = zip(lines.labels[0].tolist(), targets, strict=True)
         columns["label"] = [texts[label] if is_target else None for label, is_target in labels]
     return TokenTable(columns)
-
-
-def _field_name(field: int) -> str:
-    if field >= Field.OPERAND:
-        return f"operand {field - Field.OPERAND + 1}"
-    return Field(field).name.lower()

@@ -10,7 +10,7 @@ import safetensors.torch
 from torch import Tensor
 
 from abacist import files
-from abacist.models.encodings import LearnedEncoding
+from abacist.inspection.embeddings import embedding_tables
 from abacist.models.transformer import Transformer
 
 
@@ -18,7 +18,9 @@ def record(directory: Path, model: Transformer, step: int) -> None:
     """Write the embeddings as they are after `step` optimiser steps."""
     files.make_directory(directory)
     path = directory / f"step-{step:06d}.safetensors"
-    files.write_bytes(path, safetensors.torch.save(_tables(model)))
+    # In training, all weights are views of one vector, which safetensors refuses to save.
+    tables = {name: table.clone() for name, table in embedding_tables(model).items()}
+    files.write_bytes(path, safetensors.torch.save(tables))
 
 
 def read(directory: Path) -> dict[int, dict[str, Tensor]]:
@@ -31,14 +33,6 @@ def forget_after(directory: Path, step: int) -> None:
     for path in _copies(directory):
         if _step(path) > step:
             path.unlink()
-
-
-def _tables(model: Transformer) -> dict[str, Tensor]:
-    tables = {"tokens": model.embedding.weight.detach().cpu().clone()}
-    for number, encoding in enumerate(model.positions):
-        if isinstance(encoding, LearnedEncoding):
-            tables[f"positions.{number}"] = encoding.rows.weight.detach().cpu().clone()
-    return tables
 
 
 def _copies(directory: Path) -> list[Path]:
