@@ -218,6 +218,18 @@ def test_train_prints_one_json_object(run, tmp_path, quick_settings):
     assert "exact match" in err
 
 
+def test_a_training_that_stops_early_reports_the_steps_it_made(run, tmp_path, quick_settings):
+    settings = quick_settings | {"training.stop_at": 0, "training.stop_after": 1}
+    options = ("--out", str(tmp_path / "run"), "--json", "--train-only", "--threads", "1")
+    code, out, _ = run("train", *options, *_settings(settings))
+    assert (code, json.loads(out)["steps"]) == (0, settings["training.validate_every"])
+
+
+def test_a_table_of_scores_needs_scores(run, tmp_path):
+    code, _, error = run("train", "--train-only", "--csv", str(tmp_path / "scores.csv"))
+    assert (code, "writes the scores, and --train-only makes none" in error) == (2, True)
+
+
 def test_train_resumes(run, tmp_path, quick_settings):
     path = tmp_path / "run"
     settings = _settings(quick_settings)

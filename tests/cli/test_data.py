@@ -181,6 +181,7 @@ def test_a_file_that_exists_is_not_overwritten(run, tmp_path):
         (["add", "--format.end", "none"], "needs lines of one length"),
         (["add", "--split", "all"], "--split all requires export --every"),
         (["add", "--every"], "--every is an option of export, got show"),
+        (["add", "--out", "a.jsonl"], "--out is an option of export and check, got show"),
     ],
 )
 def test_what_does_not_go_together_is_said_in_one_line(run, typed, said):

@@ -147,6 +147,8 @@ def test_the_stored_scorecard_is_printed_without_scoring_again(run, untrained):
     code, again, _ = run("score", str(untrained.path), "--stored")
     assert (code, untrained.directory.scorecard.read_bytes()) == (0, before)
     assert out.startswith(again.rstrip())
+    code, _, error = run("score", str(untrained.path), "--stored", "--num-problems", "50")
+    assert (code, "--stored scores nothing, so --num-problems does not apply" in error) == (2, True)
 
 
 def test_a_grid_is_drawn_and_shown(run, untrained):

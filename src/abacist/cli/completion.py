@@ -59,7 +59,7 @@ def _words(command: str) -> list[str]:
     if command in _OF_RECIPES:
         words += recipes.RECIPES
     if command in _WITH_SETTINGS:
-        words += (f"--{name}" for name in setting_names([]) if name != "name")
+        words += (f"--{name}" for name in setting_names([]))
     if command in _OF_RUNS:
         words.append("latest")
     if command == "data":

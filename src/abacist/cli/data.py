@@ -70,6 +70,11 @@ def _check_options(parsed: argparse.Namespace) -> None:
         raise UserError(
             f"--csv is an option of check, got {parsed.action}. Try abacist data check."
         )
+    if parsed.out and parsed.action == "show":
+        raise UserError(
+            f"--out is an option of export and check, got show. Try abacist data export {parsed.recipe} "
+            "--out problems.jsonl."
+        )
     if parsed.split and parsed.action == "check":
         raise UserError("check examines all splits. Leave out --split.")
     if parsed.split == "all" and not parsed.every:

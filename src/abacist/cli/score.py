@@ -9,7 +9,7 @@ from abacist import files
 from abacist.cli import named_run
 from abacist.cli.arguments import Parser, whole_number, whole_numbers
 from abacist.configuration import settings
-from abacist.errors import RunError
+from abacist.errors import ConfigurationError, RunError
 from abacist.scoring.config import ScoringConfig
 
 if TYPE_CHECKING:
@@ -34,6 +34,11 @@ def run(arguments: list[str]) -> int:
     from abacist.reports.tables import shortened
 
     if parsed.stored:
+        if ignored := [*(["suite"] if parsed.suite else []), *changes]:
+            raise ConfigurationError(
+                f"--stored scores nothing, so --{ignored[0].replace('_', '-')} does not apply. "
+                "Leave one of them out."
+            )
         return _print_stored(named_run.find(parsed.run, parsed.checkpoint), parsed.json, parsed.csv)
     trained = named_run.load(parsed, parsed.device)
     suites = _default() if parsed.suite is None else parsed.suite.split(",")

@@ -70,6 +70,10 @@ def run(arguments: list[str]) -> int:
                     f"{option} belongs to the start of a run, and --resume keeps {kept} the run has. "
                     f"Leave {option} out."
                 )
+    if parsed.train_only and parsed.csv:
+        raise ConfigurationError(
+            f"--csv {parsed.csv} writes the scores, and --train-only makes none. Leave one of them out."
+        )
     if parsed.seeds is not None or parsed.jobs is not None or train_seeds.resumes_many(parsed):
         if launched().count > 1:
             raise ConfigurationError(
@@ -334,9 +338,9 @@ def _example(trained: "Run") -> "Solution":
 
     task = trained.task
     if task.operations == ("+",):
-        digits = random.Random(trained.seed)
+        draws = random.Random(trained.seed)
         operands = len(task.example.split("+"))
-        numbers = [str(digits.randrange(10**99, 10**100)) for _ in range(operands)]
+        numbers = [str(draws.randrange(10**99, 10**100)) for _ in range(operands)]
         with contextlib.suppress(ProblemError):
             return trained.solve("+".join(numbers))[0]
     generator = generators.generator(trained.seed, "examples")
@@ -358,7 +362,7 @@ def _announce(as_json: bool, trained: "Run", results: dict[str, object]) -> None
             "recipe": trained.recipe.name,
             "seed": trained.seed,
             "parameters": trained.model.num_parameters,
-            "steps": trained.recipe.training.num_steps,
+            "steps": trained.step,
             "seconds": records[-1].seconds if records else None,
             "weights_bytes": trained.directory.weights_bytes,
         }
