@@ -124,11 +124,12 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60.0)
     arguments = parser.parse_args()
     end = time.monotonic() + 60 * arguments.minutes
-    named = {
-        name: file
-        for name, file in column_tasks().items()
-        if name in (arguments.tasks or column_tasks())
-    }
+    known = column_tasks()
+    if unknown := sorted({*arguments.tasks} - {*known}):
+        parser.error(
+            f"no example has a column task {unknown[0]!r}. Type one of {', '.join(known)}."
+        )
+    named = {name: known[name] for name in arguments.tasks or known}
     record = json.loads(RESULT.read_text()) if RESULT.exists() else {}
     record = {"command": "python benchmarks/column_tasks.py", **record}
     tasks = record.setdefault("tasks", {})

@@ -54,8 +54,7 @@ def division_line(chance: random.Random) -> tuple[str, list[int]]:
     rows: list[str] = []
     left, digits = a // 10**11, str(a)[9:]
     for digit in digits:
-        left = left if digit is digits[0] and not rows else left * 10 + int(digit)
-        count = 0
+        left, count = left * 10 + int(digit), 0
         rows.append(f"{left:011d}"[::-1] + ":0")
         while left >= b:
             left, count = left - b, count + 1

@@ -1,4 +1,4 @@
-"""`python -m abacist.cli`, which scripts of earlier versions call, is `python -m abacist`."""
+"""`python -m abacist.cli` is `python -m abacist`."""
 
 import sys
 

@@ -66,7 +66,7 @@ class Parser(argparse.ArgumentParser):
         }
 
     def add_run(self) -> None:
-        """The positional argument of commands that take a trained run."""
+        """Add the positional argument of commands that take a trained run."""
         self.add_argument(
             "run",
             metavar="RUN",
@@ -74,7 +74,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def add_checkpoint(self) -> None:
-        """The option of commands that are about one checkpoint of a run."""
+        """Add the option of commands that are about one checkpoint of a run."""
         self.add_argument(
             "--checkpoint",
             type=_checkpoint,
@@ -84,13 +84,13 @@ class Parser(argparse.ArgumentParser):
         )
 
     def add_device(self) -> None:
-        """The option of commands that let a model calculate."""
+        """Add the option of commands that let a model calculate."""
         self.add_argument(
             "--device", default="auto", metavar="NAME", help="cpu, cuda, mps or auto (the default)"
         )
 
     def add_accept_changed_extension(self) -> None:
-        """The option of commands that refuse a run whose extension has changed since its training."""
+        """Add the option of commands that refuse a run whose extension has changed since its training."""
         self.add_argument(
             "--accept-changed-extension",
             action="store_true",
@@ -98,11 +98,11 @@ class Parser(argparse.ArgumentParser):
         )
 
     def add_json(self) -> None:
-        """The option of commands whose output other programs read."""
+        """Add the option of commands whose output other programs read."""
         self.add_argument("--json", action="store_true", help="print JSON and nothing else")
 
     def add_csv(self) -> None:
-        """The option of commands that print tables."""
+        """Add the option of commands that print tables."""
         self.add_argument(
             "--csv",
             type=_csv_file,
@@ -122,7 +122,7 @@ _WHOLE_SETTINGS = ("--task", "--format")
 
 
 def split_off_settings(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
-    """Settings (`--model.width 64` or `--model.width=64`) by dotted name, and all other arguments."""
+    """Return settings (`--model.width 64` or `--model.width=64`) by dotted name, and all other arguments."""
     changes: dict[str, str] = {}
     others: list[str] = []
     words = iter(arguments)
@@ -142,7 +142,7 @@ def split_off_settings(arguments: list[str]) -> tuple[dict[str, str], list[str]]
 
 
 def _csv_file(text: str) -> Path:
-    """An argument type: the name of a CSV file."""
+    """Return the name of a CSV file; an argument type."""
     if not text.endswith(".csv"):
         raise argparse.ArgumentTypeError(f"must be a file ending in .csv, got {text!r}")
     return Path(text)
@@ -169,7 +169,7 @@ def number(text: str) -> float:
 
 
 def whole_number(low: int, high: int | None = None) -> "_WholeNumber":
-    """An argument type: a whole number of at least `low`, and at most `high`."""
+    """Return an argument type: a whole number of at least `low`, and at most `high`."""
     return _WholeNumber(low, high)
 
 
@@ -190,7 +190,7 @@ class _WholeNumber:
 
 
 def whole_numbers(low: int, high: int) -> "_WholeNumbers":
-    """An argument type: whole numbers from `low` to `high` with commas between them."""
+    """Return an argument type: whole numbers from `low` to `high` with commas between them."""
     return _WholeNumbers(whole_number(low, high))
 
 

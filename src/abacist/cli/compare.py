@@ -114,7 +114,7 @@ def _check_tasks(names: list[str], recipes: "list[Recipe]") -> None:
 
 
 def _kind(recipe: "Recipe") -> str:
-    """A description of the problems of a task, without their lengths."""
+    """Return a description of the problems of a task, without their lengths."""
     task: dict[str, Any] = to_json(recipe.task)
     words = [f"{task['kind']}"]
     if "operations" in task:

@@ -208,7 +208,7 @@ def _check(parsed: argparse.Namespace, recipe: Recipe) -> int:
 
 
 def _statistics(outcome: "DataCheck") -> "list[Table]":
-    """Problems by operation and split, and the answers of each split."""
+    """Return the tables of problems by operation and split, and of the answers of each split."""
     from abacist.reports.tables import Table
 
     splits = list(outcome.distinct)

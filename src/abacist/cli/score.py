@@ -156,7 +156,7 @@ def _suites_help() -> str:
 
 
 def _pictures(trained: "Run", card: "Scorecard") -> dict[str, Path]:
-    """The pictures of what has just been scored, by suite."""
+    """Return the files of the pictures of what has just been scored, by suite."""
     pictures = {
         "lengths": trained.directory.lengths_picture,
         "grid": trained.directory.grid_picture,

@@ -17,7 +17,7 @@ from abacist.vocabulary import Vocabulary
 
 
 def scorecard(card: Scorecard) -> Shown:
-    """Every section with its rows, grid and remarks, and what its failures have in common."""
+    """Show every section with its rows, grid and remarks, and what its failures have in common."""
     views: list[View] = []
     for section in card.sections.values():
         views.append(score_table(section.title, section.rows))
@@ -30,7 +30,7 @@ def scorecard(card: Scorecard) -> Shown:
 
 
 def seeds(distribution: Distribution) -> Shown:
-    """A row for each seed, and statistics over all of them."""
+    """Show a row for each seed, and statistics over all of them."""
     rows: list[list[str]] = []
     for outcome in distribution.outcomes:
         stopped = outcome.exact_match.value is None
@@ -68,7 +68,7 @@ def seeds(distribution: Distribution) -> Shown:
 
 
 def certificate(outcome: Certificate) -> Text:
-    """What was proved, in at most two lines."""
+    """Return what was proved, or why nothing was, in at most three lines."""
     if not outcome.certified:
         text = Text.assemble(("NOT CERTIFIED: ", "bold red"), outcome.reason)
         if outcome.counterexample is not None:
@@ -100,7 +100,7 @@ _OPERAND_STYLES = ("cyan", "yellow", "blue")
 
 
 def annotated(lines: AnnotatedTokens, row: int, vocabulary: Vocabulary, columns: int) -> Text:
-    """One line as written, with its places, fields and targets below it in aligned columns.
+    """Return one line as written, with its places, fields and targets below it in aligned columns.
 
     Lines that are wider than `columns` characters are broken into blocks.
     """
@@ -148,7 +148,7 @@ def annotated(lines: AnnotatedTokens, row: int, vocabulary: Vocabulary, columns:
 
 
 def components(parts: list[Component], tokens: int, predicting: int) -> Shown:
-    """The parts of a model with their costs."""
+    """Show the components of a model with their costs."""
     rows = [
         [
             part.name,
@@ -167,7 +167,7 @@ def components(parts: list[Component], tokens: int, predicting: int) -> Shown:
 
 
 def blocks(parts: list[Block]) -> Shown:
-    """The input, every layer and the output of a model with their shapes and sizes."""
+    """Show the input, every layer and the output of a model with their shapes and sizes."""
     rows = [
         [part.name, part.input, part.output, f"{part.parameters:,}", f"{part.bytes:,}"]
         for part in parts

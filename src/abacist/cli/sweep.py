@@ -117,7 +117,7 @@ def make_parser() -> Parser:
 
 
 def _share(text: str) -> float:
-    """Argument type of a number of processors or GPUs, which may be a fraction of one."""
+    """Return a number of processors or GPUs, which may be a fraction of one; an argument type."""
     value = number(text)
     if not (0 <= value < 1 or (value.is_integer() and 0 < value <= _MOST_PROCESSORS)):
         raise argparse.ArgumentTypeError(

@@ -332,7 +332,7 @@ def _summarise(trained: "Run", card: "Scorecard", certificate: "Certificate") ->
 
 
 def _example(trained: "Run") -> "Solution":
-    """A solved problem to end with: a sum of 100 digits if the format can write it, or a test problem."""
+    """Return a solved problem to end with: a sum of 100 digits if the format can write it, or a test problem."""
     from abacist import generators
     from abacist.data.split import draw_from_split
 

@@ -58,7 +58,7 @@ class ActivationCache:
         return iter(self.activations)
 
     def keys(self) -> KeysView[str]:
-        """The names of all activations, in the order in which the model computed them."""
+        """Return the names of all activations, in the order in which the model computed them."""
         return self.activations.keys()
 
     def __repr__(self) -> str:

@@ -37,7 +37,7 @@ class TokenTable:
         return self.columns[column]
 
     def __len__(self) -> int:
-        """The number of tokens."""
+        """Return the number of tokens."""
         return len(self.columns["token"])
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

@@ -31,14 +31,14 @@ class ComparedRow:
         return [difference(other, first) for other in others]
 
     def to_json(self) -> dict[str, Any]:
-        """All fields, and the differences."""
+        """Return all fields, and the differences."""
         return {name: to_json(value) for name, value in vars(self).items()} | {
             "differences": to_json(self.differences)
         }
 
 
 def common_rows(cards: Sequence[Scorecard], trained_alike: bool = True) -> list[ComparedRow]:
-    """The rows that all scorecards have, in the order of the first.
+    """Return the rows that all scorecards have, in the order of the first.
 
     Unless the runs were `trained_alike`, rows about each run's own training problems are left out.
     """
@@ -60,7 +60,7 @@ def _names_a_length(row: Row) -> bool:
 
 
 def _rows(card: Scorecard) -> dict[tuple[str, str, str], Row]:
-    """Every row that has a proportion, by its suite, name and measure."""
+    """Return every row that has a proportion, by its suite, name and measure."""
     return {
         (suite, row.name, row.measure): row
         for suite, section in card.sections.items()

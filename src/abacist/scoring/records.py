@@ -71,7 +71,7 @@ class Solution:
         return f"{self.problem}={self.answer_text} ✗ expected {self.expected}{wrote}"
 
     def to_json(self) -> dict[str, object]:
-        """`{"problem": "12+34", "answer": "46", "expected": "46", "correct": true, "text": "64<end>", …}`"""
+        """Return `{"problem": "12+34", "answer": "46", "expected": "46", "correct": true, "text": "64<end>", …}`."""
         return {
             "problem": self.problem,
             "answer": self.answer,
@@ -84,7 +84,7 @@ class Solution:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> "Solution":
-        """The inverse of `to_json`, except for the margin."""
+        """Return the solution that `to_json` turned into `data`, without its margin."""
         answer = data["answer"]
         return Solution(
             str(data["problem"]),
@@ -113,14 +113,14 @@ class Failure:
     """Smallest margin over the tokens of the right answer: its logit minus the best other one."""
 
     def to_json(self) -> dict[str, object]:
-        """The keys of the solution, and where and by how much it went wrong."""
+        """Return the keys of the solution, and where and by how much it went wrong."""
         return self.solution.to_json() | {
             name: value for name, value in vars(self).items() if name != "solution"
         }
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> "Failure":
-        """The inverse of `to_json`; other keys, such as `suite`, are ignored."""
+        """Return the failure that `to_json` turned into `data`; other keys, such as `suite`, are ignored."""
         return Failure(
             str(data["row"]),
             str(data["prompt"]),
@@ -198,7 +198,7 @@ class Section:
         )
 
     def to_json(self) -> dict[str, object]:
-        """All fields but the failures."""
+        """Return all fields but the failures."""
         return {name: to_json(value) for name, value in vars(self).items() if name != "failures"}
 
 
@@ -241,7 +241,7 @@ class Scorecard:
         return html_table(repr(self), ("problems", "right"), rows)
 
     def to_json(self) -> dict[str, Any]:
-        """All sections, the number of errors, and the exemption."""
+        """Return all sections, the number of errors, and the exemption."""
         return {
             "sections": {name: section.to_json() for name, section in self.sections.items()},
             "errors": self.errors,
@@ -249,7 +249,7 @@ class Scorecard:
         }
 
     def failures_to_json(self) -> list[dict[str, object]]:
-        """Every stored failure, with the name of its suite."""
+        """Return every stored failure, with the name of its suite."""
         return [
             {"suite": name} | failure.to_json()
             for name, section in self.sections.items()

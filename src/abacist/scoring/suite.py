@@ -27,4 +27,4 @@ class Suite:
 
 
 def always_applies(trained_model: TrainedModel) -> None:
-    """The `obstacle` of suites that apply to every model."""
+    """Return None: the `obstacle` of suites that apply to every model."""
