@@ -224,6 +224,20 @@ def fixed_problems(
     return draw(task, split, num_problems, seed)
 
 
+def sample_of_fixed_problems(
+    task: Task, split: SplitConfig, num_problems: int, seed: int, balanced: bool, count: int
+) -> Problems:
+    """Return at most `count` problems of a fixed training set of `num_problems`.
+
+    They are the first ones trained on. A balanced set is sorted by length, so its sample is spread
+    evenly over all of it.
+    """
+    if not balanced:
+        return first_problems(task, split, min(count, num_problems), seed)
+    problems = balanced_problems(task, split, num_problems, seed)
+    return problems[:: len(problems) // min(len(problems), count)][:count]
+
+
 def balanced_problems(task: Task, split: SplitConfig, num_problems: int, seed: int) -> Problems:
     """Return training problems, equally many of each operation and combination of lengths.
 

@@ -11,7 +11,7 @@ import torch
 from abacist import extensions, files, generators
 from abacist.configuration import to_json
 from abacist.data.split import draw_from_split
-from abacist.data.stream import Batches, Curriculum, TrainingStream, fixed_problems
+from abacist.data.stream import Batches, Curriculum, TrainingStream, sample_of_fixed_problems
 from abacist.devices import find_device
 from abacist.errors import CheckpointError, RunError, check_between
 from abacist.formats.annotated import AnnotatedTokens
@@ -338,15 +338,17 @@ def _validation(run: Run) -> Callable[[], Validation]:
 
 
 def _training_sample(task: Task, recipe: Recipe, seed: int) -> Problems:
-    """Return the first problems of a fixed training set, or problems drawn as in training."""
+    """Return a sample of a fixed training set, or problems drawn as in training."""
     training = recipe.training
     if training.num_examples is not None:
-        count = training.num_examples if training.balanced_examples else training.sample_problems
-        count = min(count, training.num_examples)
-        fixed = fixed_problems(task, recipe.split, count, seed, training.balanced_examples)
-        # Balanced problems are sorted by length.
-        every = len(fixed) // min(len(fixed), training.sample_problems)
-        return fixed[::every][: training.sample_problems]
+        return sample_of_fixed_problems(
+            task,
+            recipe.split,
+            training.num_examples,
+            seed,
+            training.balanced_examples,
+            training.sample_problems,
+        )
     generator = generators.generator(seed, "training sample")
     shapes = task.draw_shapes(training.sample_problems, generator)
     return draw_from_split(task, shapes, "train", recipe.split, generator)

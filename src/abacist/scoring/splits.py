@@ -5,7 +5,7 @@ training problems does not.
 """
 
 from abacist.data.config import SplitName
-from abacist.data.stream import fixed_problems
+from abacist.data.stream import sample_of_fixed_problems
 from abacist.intervals import Proportion, difference
 from abacist.models.teacher_forcing import IGNORED
 from abacist.scoring.exact_match import ScoredBatch, Verdicts
@@ -62,18 +62,14 @@ SPLITS = Suite("training, validation and test problems compared", always_applies
 
 
 def _sample(trained_model: TrainedModel, split: SplitName, count: int) -> Problems:
-    """Draw problems of a split; of a fixed training set, take the first ones trained on.
-
-    A balanced training set is sorted by length, so its sample is spread evenly over all of it.
-    """
+    """Draw problems of a split, or take a sample of the training problems if these are fixed."""
     if split == "train" and trained_model.num_examples is not None:
-        examples = fixed_problems(
+        return sample_of_fixed_problems(
             trained_model.task,
             trained_model.split,
             trained_model.num_examples,
             trained_model.seed,
             trained_model.balanced_examples,
+            count,
         )
-        stride = len(examples) // min(len(examples), count)
-        return examples[:: stride if trained_model.balanced_examples else 1][:count]
     return as_in_training(trained_model, count, "splits", split)
