@@ -261,6 +261,14 @@ def test_a_page_is_small_and_asks_for_nothing_from_elsewhere(example):
     assert addresses == {"http://www.w3.org/2000/svg"}
 
 
+def test_a_name_from_a_run_is_not_taken_for_a_part_of_the_page(example, monkeypatch):
+    name = "@@script@@"
+    monkeypatch.setattr(example, "recipe", override(example.recipe, {"name": name}))
+    text = html.page(exportable.of_run(example, "html"))
+    assert text.count("const data = JSON.parse") == 1
+    assert f'"recipe": "{name}"' in text
+
+
 def test_a_certificate_of_other_weights_is_not_exported(example, tmp_path):
     path = tmp_path / "run"
     shutil.copytree(example.path, path)

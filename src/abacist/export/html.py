@@ -13,6 +13,7 @@ from pathlib import Path
 
 from abacist import __version__
 from abacist.export.exportable import Exportable
+from abacist.export.template import fill
 
 _PARTS = Path(__file__).with_name("calculator")
 _NOTATIONS = {
@@ -78,10 +79,7 @@ def page(exportable: Exportable) -> str:
         "data": _json(_data(exportable)),
         "script": script,
     }
-    text = _read("calculator.html")
-    for name, content in contents.items():
-        text = text.replace(f"@@{name}@@", content)
-    return text
+    return fill(_read("calculator.html"), contents)
 
 
 def _wording(exportable: Exportable) -> _Wording:

@@ -7,11 +7,11 @@ of the smallest transformers that add two numbers of ten digits.
 
 import base64
 import json
-import re
 from pathlib import Path
 
 from abacist import __version__
 from abacist.export.exportable import Exportable
+from abacist.export.template import fill
 from abacist.models.config import BIASES
 
 _TEMPLATE = Path(__file__).with_name("module.py.txt")
@@ -78,7 +78,7 @@ def submission(exportable: Exportable) -> str:
         f"trained relative biases of {' and '.join(name for name, _, _ in exportable.windows)}",
         "windowed attention",
     ]
-    board = _fill(
+    board = fill(
         _BOARD,
         {
             "author": _literal(f"trained with abacist {__version__}"),
@@ -132,7 +132,7 @@ def _file(exportable: Exportable, board: str) -> str:
         "board": board,
         "weights": base64.b64encode(exportable.weights).decode(),
     }
-    return _fill(_TEMPLATE.read_text(encoding="utf-8"), parts)
+    return fill(_TEMPLATE.read_text(encoding="utf-8"), parts)
 
 
 def _dictionary(values: dict[str, object]) -> str:
@@ -148,8 +148,3 @@ def _list(values: list[str]) -> str:
 def _literal(value: object) -> str:
     """Return a value as Python source; a name from a run's directory stays a string."""
     return json.dumps(value) if isinstance(value, str) else repr(value)
-
-
-def _fill(template: str, parts: dict[str, str]) -> str:
-    """Put the parts where their marks stand, in one pass: a mark within a part stays as it is."""
-    return re.sub("@@([a-z-]+)@@", lambda mark: parts[mark[1]], template)
