@@ -123,6 +123,11 @@ def test_a_mistake_under_torchrun_is_one_line_of_one_process(
     monkeypatch.setenv("LOCAL_RANK", "0")
     assert main(["sweep", "add"]) == 2
     assert "Type abacist sweep without torchrun" in capsys.readouterr().err
+    monkeypatch.setenv("WORLD_SIZE", "two")
+    assert main(["recipes"]) == 2
+    error = capsys.readouterr().err
+    assert "WORLD_SIZE must be a whole number, as torchrun sets it, got 'two'" in error
+    assert error.count("\n") == 1
 
 
 def test_more_processes_than_gpus_are_refused_by_all_of_them(

@@ -16,6 +16,7 @@ from typing import Any
 from abacist.cli import streams
 from abacist.errors import (
     AbacistError,
+    ConfigurationError,
     NotSaved,
     ProcessLost,
     UserError,
@@ -95,7 +96,11 @@ def _complains(error: AbacistError) -> bool:
     """Whether this process complains of an error that all processes of torchrun meet alike."""
     if isinstance(error, ProcessLost):
         return error.is_noticed_first
-    return launched().is_first_of_machine
+    try:
+        return launched().is_first_of_machine
+    except ConfigurationError:
+        # This is the error itself: without its numbers, no process knows of another.
+        return True
 
 
 def _dispatch(arguments: list[str]) -> int:

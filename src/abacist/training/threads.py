@@ -35,17 +35,19 @@ def fastest_threads(
     """
     seconds = {}
     previous = torch.get_num_threads()
-    for count in _candidates():
-        torch.set_num_threads(count)
-        trial = copy.deepcopy(model)
-        optimizer = Optimizer(trial, config)
-        times = []
-        for _ in range(_WARM_STEPS + _TIMED_STEPS):
-            begin = time.perf_counter()
-            training_step(trial, optimizer, batch, config, 0, aligned)
-            times.append(time.perf_counter() - begin)
-        seconds[count] = sorted(times[_WARM_STEPS:])[_TIMED_STEPS // 2]
-    torch.set_num_threads(previous)
+    try:
+        for count in _candidates():
+            torch.set_num_threads(count)
+            trial = copy.deepcopy(model)
+            optimizer = Optimizer(trial, config)
+            times = []
+            for _ in range(_WARM_STEPS + _TIMED_STEPS):
+                begin = time.perf_counter()
+                training_step(trial, optimizer, batch, config, 0, aligned)
+                times.append(time.perf_counter() - begin)
+            seconds[count] = sorted(times[_WARM_STEPS:])[_TIMED_STEPS // 2]
+    finally:
+        torch.set_num_threads(previous)
     return min(seconds, key=lambda count: seconds[count]), seconds
 
 

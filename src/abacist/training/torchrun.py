@@ -6,10 +6,12 @@ The module imports no torch, so that the command line can ask it before anything
 import os
 from dataclasses import dataclass
 
+from abacist.errors import ConfigurationError
+
 
 @dataclass(frozen=True)
 class Launched:
-    """Numbers that torchrun gives each of its processes; the defaults are those of a single process."""
+    """Numbers that torchrun passes to each of its processes; the defaults are those of a single process."""
 
     rank: int = 0
     """Number of this process among all, starting at 0."""
@@ -27,16 +29,29 @@ class Launched:
 
     @property
     def is_first_of_machine(self) -> bool:
-        """Whether this process complains of mistakes, which all processes find alike."""
+        """Whether this process reports mistakes, which all processes meet alike."""
         return self.local_rank == 0
 
 
 def launched() -> Launched:
-    """Return the numbers of this process."""
-    count = int(os.environ.get("WORLD_SIZE", "1"))
+    """Return the numbers of this process.
+
+    Raises `ConfigurationError` if a variable of the environment that torchrun sets is no number.
+    """
+    count = _number("WORLD_SIZE", 1)
     if count == 1 or "RANK" not in os.environ:
         return Launched()
-    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+    local_rank = _number("LOCAL_RANK", 0)
     # Other programs that start processes, such as srun scripts, may leave LOCAL_WORLD_SIZE out.
-    local_count = int(os.environ.get("LOCAL_WORLD_SIZE", local_rank + 1))
-    return Launched(int(os.environ["RANK"]), count, local_rank, local_count)
+    local_count = _number("LOCAL_WORLD_SIZE", local_rank + 1)
+    return Launched(_number("RANK", 0), count, local_rank, local_count)
+
+
+def _number(name: str, default: int) -> int:
+    text = os.environ.get(name, str(default))
+    if not (text.isascii() and text.isdecimal()):
+        raise ConfigurationError(
+            f"the environment variable {name} must be a whole number, as torchrun sets it, got "
+            f"{text!r:.40}. Type unset {name}, or start the training with torchrun."
+        )
+    return int(text)
