@@ -82,6 +82,8 @@ def test_ranges_are_drawn_from(tmp_path):
         ("seeds = 3", "seeds = 0", 2, "seeds must be a number from 1 to"),
         ("seeds = 3", "seeds = [1, 1]", 2, "a list of different seeds, got [1, 1]"),
         ("threads = 1", 'threads = "one"', 3, "threads must be a whole number from 1"),
+        ("threads = 1", "threads = 5000", 3, "threads must be a whole number from 1 to 1,024, got"),
+        ('recipe = "add"', 'examination = "add"', 1, "Leave one of them out"),
         ("threads = 1", "random = true", 3, "random must be a whole number from 1"),
         ('device = "cpu"', "device = 0", 4, "device must be cpu, cuda, mps or auto, got 0"),
         ('recipe = "add"', 'recipe = "ad"', 1, "unknown recipe 'ad': did you mean 'add'?"),

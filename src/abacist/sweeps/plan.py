@@ -35,7 +35,6 @@ from abacist.runs.directory import (
     MAX_THREADS,
     PLAN,
     RunDirectory,
-    check_whole_number,
     read_versioned,
 )
 from abacist.scoring.scorecard import SUITES
@@ -253,8 +252,6 @@ def read(path: Path) -> Plan:
     record = read_versioned(path / PLAN)
     extensions.check_loaded(record, path)
     try:
-        for seed in record["seeds"]:
-            check_whole_number({"seed": seed}, "seed", 0, MAX_SEED)
         plan: Plan = from_json(Plan, {name: record[name] for name in _FIELDS})
         for group in plan.groups:
             plan.recipe_of(group)

@@ -31,7 +31,7 @@ from abacist.devices import check_device_name
 from abacist.errors import AbacistError, ConfigurationError, nearest
 from abacist.recipes import examinations
 from abacist.recipes.recipe import Recipe
-from abacist.runs.directory import MAX_SEED
+from abacist.runs.directory import MAX_SEED, MAX_THREADS
 from abacist.sweeps.choices import Choices, Range, Values
 from abacist.sweeps.plan import Plan, Score
 
@@ -125,18 +125,24 @@ class _Reader:
         self._with_line(("device",), lambda: check_device_name(device))
         examination = self._text(table, "examination", None)
         self._with_line(("examination",), lambda: examinations.find(examination))
+        if examination is not None and "score" in table:
+            raise self._error(
+                ("examination",),
+                f"a sweep has an examination or a table [score], got {examination!r} and [score]. "
+                "Leave one of them out.",
+            )
         return Choices(
             recipe=recipe,
             settings=settings,
             contenders=contenders,
             over=self._over(table, tune),
             tuned=tune,
-            num_draws=self._count(table, "random"),
+            num_draws=self._count(table, "random", _MOST_SEEDS),
             seeds=seeds,
             tuning_seeds=self._seeds(choose, ("choose", "seeds"), max(seeds) + 1),
             examination=examination,
             score=self._score(table),
-            threads=self._count(table, "threads") or 1,
+            threads=self._count(table, "threads", MAX_THREADS) or 1,
             device=device,
         )
 
@@ -187,11 +193,11 @@ class _Reader:
             f"got {value!r}. Try 10.",
         )
 
-    def _count(self, table: Mapping[str, Any], key: str) -> int | None:
+    def _count(self, table: Mapping[str, Any], key: str, most: int) -> int | None:
         value = table.get(key)
-        if value is not None and (type(value) is not int or not 1 <= value <= _MOST_SEEDS):
+        if value is not None and (type(value) is not int or not 1 <= value <= most):
             raise self._error(
-                (key,), f"{key} must be a whole number from 1 to {_MOST_SEEDS:,}, got {value!r}."
+                (key,), f"{key} must be a whole number from 1 to {most:,}, got {value!r}."
             )
         return value
 
