@@ -5,9 +5,10 @@ import torch
 
 import abacist
 from abacist.certificates.record import Certificate
-from abacist.errors import ConfigurationError
+from abacist.errors import ConfigurationError, RunError
 from abacist.formats.annotated import EVERYWHERE, NO_PLACE
 from abacist.models.teacher_forcing import coordinates_of
+from abacist.runs.directory import RunDirectory
 from abacist.scoring.records import Row, Scorecard, Section
 
 
@@ -88,6 +89,13 @@ def test_reprs_are_short_and_html_shows_text_as_text(certified):
     for shown in (certified, card, certificate, certified.tokens("1+2"), certified.cache("1+2")):
         assert shown._repr_html_().startswith("<table><caption>")
         assert len(repr(shown)) < 500
+
+
+def test_a_record_that_cannot_be_added_is_reported_in_one_line(tmp_path):
+    directory = RunDirectory(tmp_path)
+    directory.metrics.mkdir()
+    with pytest.raises(RunError, match=r"cannot write .*metrics\.jsonl: Is a directory\.$"):
+        directory.append(directory.metrics, {"step": 1})
 
 
 def test_dir_lists_the_public_names():

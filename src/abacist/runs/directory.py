@@ -216,8 +216,11 @@ class RunDirectory:
                 files.write_bytes(path, text.encode())
 
     def append(self, path: Path, record: dict[str, Any]) -> None:
-        """Add one record at the end of a file with one JSON object a line."""
-        with open(path, "a") as file:
+        """Add one record at the end of a file with one JSON object a line.
+
+        Raises `RunError` if the file cannot be written.
+        """
+        with files.os_errors_as_run_errors("write", path), open(path, "a") as file:
             file.write(json.dumps(record) + "\n")
 
 
