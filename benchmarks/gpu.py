@@ -490,7 +490,8 @@ def train_recipe(
     name: str, settings: Mapping[str, str], options: Options, until: float
 ) -> tuple[Record, Run | None]:
     """Train a recipe, or resume it, until the time is over; return progress, and the run at its end."""
-    path = options.runs / name
+    # A tiny model must not be resumed as the real one.
+    path = options.runs / (f"{name}-rehearsal" if options.rehearse else name)
     recipe = override(recipes.find(name), settings)
     recipe = rehearsed(recipe) if options.rehearse else recipe
     observer = UntilTime(name, recipe.training.num_steps, until)
@@ -574,9 +575,13 @@ PIECES = {
 # The command --------------------------------------------------------------------------------
 
 
-def is_finished(piece: Piece, out: Path) -> bool:
-    file = piece.record_in(out)
-    return file.is_file() and bool(json.loads(file.read_text())["finished"])
+def is_finished(piece: Piece, options: Options) -> bool:
+    """Whether a piece has a finished record; one of a rehearsal is none of a GPU."""
+    file = piece.record_in(options.out)
+    if not file.is_file():
+        return False
+    record = json.loads(file.read_text())
+    return bool(record["finished"] and record["rehearsal"] == options.rehearse)
 
 
 def carry_out(piece: Piece, options: Options) -> int:
@@ -628,7 +633,7 @@ def main(arguments: list[str] | None = None) -> int:
         return carry_out(PIECES[parsed.piece], options)
     end, failed = time.monotonic() + 60 * parsed.total, []
     for piece in PIECES.values():
-        if is_finished(piece, options.out):
+        if is_finished(piece, options):
             say(f"{piece.name}: is finished already")
             continue
         left = end - time.monotonic()
@@ -643,7 +648,7 @@ def main(arguments: list[str] | None = None) -> int:
             code = 1
         if code:
             failed.append(piece.name)
-    unfinished = [name for name, piece in PIECES.items() if not is_finished(piece, options.out)]
+    unfinished = [name for name, piece in PIECES.items() if not is_finished(piece, options)]
     say(f"failed: {', '.join(failed) or 'none'}; unfinished: {', '.join(unfinished) or 'none'}")
     if failed:
         return 1

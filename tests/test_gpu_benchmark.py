@@ -34,6 +34,8 @@ def test_all_pieces_are_rehearsed_once_and_then_skipped(gpu, tmp_path, capsys):
     capsys.readouterr()
     assert gpu.main(command) == 0
     assert capsys.readouterr().out.count("is finished already") == len(gpu.PIECES)
+    real = gpu.Options(tmp_path / "records", tmp_path, 0.0, rehearse=False)
+    assert not any(gpu.is_finished(piece, real) for piece in gpu.PIECES.values())
 
 
 def test_the_documentation_names_every_piece(gpu):
@@ -49,7 +51,9 @@ def test_a_training_without_time_is_saved_and_resumed(gpu, tmp_path):
         record = json.loads((tmp_path / "gpu-looped-abacus-1x16.json").read_text())
         assert record["finished"] is finished
     assert record["progress"]["step"] == 6
-    steps = [path.name for path in (tmp_path / "looped-abacus-1x16/checkpoints").iterdir()]
+    steps = [
+        path.name for path in (tmp_path / "looped-abacus-1x16-rehearsal/checkpoints").iterdir()
+    ]
     assert "step-000006" in steps
 
 
