@@ -359,8 +359,10 @@ def test_training_stops_after_enough_validations_that_reach_the_target(tmp_path,
     assert [r["step"] for r in run.directory.read_metrics()] == [0, 10, 20, 30]
     assert checkpoint.all_in(run.directory.checkpoints)[-1].name == "step-000030"
     before = weights(run.path)
+    run.directory.scorecard.write_text("{}")
     training.resume(run.path)
     assert same(before, weights(run.path))
+    assert run.directory.scorecard.exists()  # it describes these weights
     abacist.load(run.path)  # does not warn that steps are missing
 
 

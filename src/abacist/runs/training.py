@@ -214,7 +214,7 @@ def _carry_out(
     run = Run(directory, recipe, seed, model)
     recorder = Observer()
     if processes.is_first:
-        _prepare(run, begin.step)
+        _prepare(run, begin)
         recorder = _Recorder(run, observer or Observer())
     progress = train(
         model,
@@ -234,17 +234,17 @@ def _carry_out(
     return run
 
 
-def _prepare(run: Run, step: int) -> None:
-    """Write the vocabulary, and delete results and records that training from `step` on replaces."""
+def _prepare(run: Run, begin: Progress) -> None:
+    """Write the vocabulary, and delete results and records that training from `begin` on replaces."""
     directory, vocabulary = run.directory, run.format.vocabulary
     files.write_json(directory.tokenizer, vocabulary.to_tokenizer_json())
     files.write_json(directory.tokenizer_config, vocabulary.to_tokenizer_config_json())
-    if step < run.recipe.training.num_steps:
+    if not begin.finished and begin.step < run.recipe.training.num_steps:
         # They describe weights that are about to change.
         for file in directory.results:
             file.unlink(missing_ok=True)
     # The steps after the checkpoint are repeated, and with them their records.
-    directory.forget_after(step)
+    directory.forget_after(begin.step)
 
 
 class _Recorder(Observer):
