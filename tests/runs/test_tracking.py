@@ -46,11 +46,19 @@ def test_metrics_go_to_trackio(tmp_path, quick_settings, monkeypatch):
     fake.init = init
     fake.__spec__ = importlib.machinery.ModuleSpec("trackio", None)
     monkeypatch.setitem(sys.modules, "trackio", fake)
-    with Tracked(["trackio"], tmp_path / "run", Observer()) as observer:
+
+    class Inner(Observer):
+        steps: list[int] = []  # noqa: RUF012
+
+        def on_checkpoint(self, step):
+            self.steps.append(step)
+
+    with Tracked(["trackio"], tmp_path / "run", Inner()) as observer:
         run = abacist.train("add", out=tmp_path / "run", settings=quick_settings, observer=observer)
     assert (calls[0], calls[-1]) == ("run", "finished")
     expected = [(record["step"], record["loss"]) for record in run.directory.read_metrics()]
     assert [(step, metrics["loss"]) for step, metrics in calls[1:-1]] == expected
+    assert Inner.steps[-1] == expected[-1][0]
 
 
 @pytest.mark.parametrize("name", ["tensorbord", ""])

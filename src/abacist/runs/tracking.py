@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from abacist.errors import ConfigurationError
+from abacist.formats.annotated import AnnotatedTokens
 from abacist.training.loop import Observer
 from abacist.training.metrics import Metrics
 
@@ -61,7 +62,7 @@ class Tracked(Observer):
     """An observer that sends all metrics to some trackers and passes every call to another observer."""
 
     def __init__(self, names: Sequence[str], path: Path, inner: Observer) -> None:
-        """`path` is the directory of the run. Raises `ConfigurationError` as `check` does."""
+        """Prepare to track the run in the directory `path`; raise `ConfigurationError` as `check` does."""
         check(names)
         self.names, self.path, self.inner = names, path, inner
         self.trackers: list[_Tracker] = []
@@ -86,6 +87,12 @@ class Tracked(Observer):
         for tracker in self.trackers:
             tracker.log({k: v for k, v in values.items() if v is not None}, metrics.step)
         self.inner.on_metrics(metrics)
+
+    def on_checkpoint(self, step: int) -> None:
+        self.inner.on_checkpoint(step)
+
+    def on_divergence(self, step: int, batch: AnnotatedTokens) -> None:
+        self.inner.on_divergence(step, batch)
 
     def __enter__(self) -> "Tracked":
         return self
