@@ -37,7 +37,7 @@ class Patching(Finding):
     predicting: int
     """Index of the token whose prediction is measured: that of the highest place at which the answers differ."""
     place: int
-    """The predicted place, 1 for units."""
+    """The predicted place, 1 for units; negative if the token has none."""
     right: str
     partner_right: str
     components: list[str]
