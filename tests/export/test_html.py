@@ -2,8 +2,10 @@
 
 import copy
 import random
+import shlex
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,6 +15,7 @@ import abacist
 from abacist.configuration import override
 from abacist.errors import ConfigurationError
 from abacist.export import exportable, html
+from abacist.export.exportable import Exportable
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.recipes import find
 
@@ -283,6 +286,17 @@ def test_a_certificate_of_other_weights_is_not_exported(example, tmp_path):
     exported = exportable.of_run(abacist.load(path), "html")
     assert f"Type abacist prove {path}." in exported.objection
     assert "Type abacist prove RUN." in exported.shared_objection
+
+
+@pytest.mark.parametrize("path", [".", "a", "runs/my sums", "/data/a+b"])
+def test_an_objection_that_travels_names_no_directory(path):
+    typed = shlex.join(["abacist", "prove", path])
+    objection = f"{path}/certificate.json speaks of other weights. Type {typed}."
+    shared = Exportable(SimpleNamespace(path=Path(path)), b"", None, objection).shared_objection
+    quote = "'" * (" " in path)
+    assert shared == (
+        f"certificate.json speaks of other weights. Type abacist prove {quote}RUN{quote}."
+    )
 
 
 @pytest.mark.parametrize(

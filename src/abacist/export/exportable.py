@@ -10,6 +10,7 @@ windows, before whose sublayers the residual stream is normalised: the models of
 """
 
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,8 +125,10 @@ class Exportable:
     @property
     def shared_objection(self) -> str:
         """`objection` for files that travel: it names no directory of the machine that made them."""
-        path = str(self.run.path)
-        return self.objection.replace(f"{path}/", "").replace(path, "RUN")
+        # Only whole words are paths: a run may be called `add`, or `.` where it is the current directory.
+        path = rf"(?<![^\s'\"]){re.escape(str(self.run.path))}"
+        without_files = re.sub(f"{path}/", "", self.objection)
+        return re.sub(rf"{path}(?=['\".,:;]*(\s|$))", "RUN", without_files)
 
     @property
     def weights_sha256(self) -> str:
