@@ -64,6 +64,8 @@ def test_a_sweep_trains_scores_and_proves_every_trial_and_is_resumed(
         (["sweep", "--resume", "--out", "."], "it has no plan.json"),
         (["sweep", "some.toml", "--over", "model.width=8"], "--over belongs into some.toml"),
         (["sweep", "add", "--seeds", "20000"], "more than 10,000 trials. Type --yes"),
+        (["sweep", "add", "--seeds", "1000001"], "must be a whole number from 1 to 1,000,000"),
+        (["train", "add", "--seeds", "1000001"], "must be a whole number from 1 to 1,000,000"),
         (["sweep", "--over", "model.width=8,16,8"], "model.width has the value 8 twice"),
         (["sweep", "--device", "gpu"], "device must be one of auto, cpu, cuda, mps, got 'gpu'"),
         (["sweep", "add", "extra"], "abacist sweep does not use 'extra'"),

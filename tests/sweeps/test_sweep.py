@@ -88,6 +88,7 @@ def test_random_draws_lie_in_their_ranges_and_repeat():
         ),
         ({"device": "gpu"}, "device must be one of auto, cpu, cuda, mps, got 'gpu'"),
         ({"num_draws": 3}, "--random needs values to draw from"),
+        ({"seeds": range(10**12)}, "1,000,000,000,000 seeds, which is more than 10,000 trials"),
         ({"over": {"training.learning_rate": [1e-3]}, "seeds": range(10_001)}, "Type --yes"),
         ({"score": Score(suites=("lenghts",))}, "did you mean 'lengths'"),
     ],

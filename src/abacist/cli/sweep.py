@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from abacist import extensions, recipes
 from abacist.cli.arguments import Parser, number, setting_names, split_off_settings, whole_number
 from abacist.errors import ConfigurationError, UserError
+from abacist.runs.directory import MAX_SEEDS
 
 if TYPE_CHECKING:
     from abacist.sweeps.choices import Range, Values
@@ -56,12 +57,15 @@ def make_parser() -> Parser:
     )
     parser.add_argument(
         "--random",
-        type=whole_number(1),
+        type=whole_number(1, MAX_SEEDS),
         metavar="N",
         help="draw N random combinations instead of trying all",
     )
     parser.add_argument(
-        "--seeds", type=whole_number(1), metavar="N", help="seeds of each group (default: 1)"
+        "--seeds",
+        type=whole_number(1, MAX_SEEDS),
+        metavar="N",
+        help="seeds of each group (default: 1)",
     )
     parser.add_argument(
         "--out", metavar="DIR", help="directory of the sweep (default: a new one in runs/)"

@@ -23,6 +23,7 @@ from abacist.cli.arguments import (
 from abacist.cli.typed_recipe import check_unchanged, typed_recipe
 from abacist.errors import ConfigurationError, ProblemError, UserError, nearest
 from abacist.recipes.recipe import Recipe
+from abacist.runs.directory import MAX_SEEDS
 from abacist.training.torchrun import launched
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def make_parser() -> Parser:
     parser.add_argument("--seed", type=whole_number(0), metavar="N", help="default: 0")
     parser.add_argument(
         "--seeds",
-        type=whole_number(1),
+        type=whole_number(1, MAX_SEEDS),
         metavar="N",
         help="train N seeds, from --seed on, and show how their results are distributed",
     )

@@ -44,6 +44,8 @@ FORMAT_VERSION = 2
 """Version of the layout of run directories, which `run.json` and `plan.json` state."""
 
 MAX_SEED = (1 << 63) - 1
+MAX_SEEDS = 1_000_000
+"""Largest number of seeds, or of random draws, of one sweep."""
 MAX_THREADS = 1_024
 MAX_STEP = 1 << 53
 _MOST_NAMED = 4

@@ -127,7 +127,9 @@ class Choices:
 
     def check_seeds(self) -> None:
         """Raise `ConfigurationError` if a seed both tunes and is compared."""
-        if both := set(self._tuning_seeds) & set(self.seeds):
+        tuning = self._tuning_seeds
+        # Without any, the seeds need not be looked at, which may be a range of any length.
+        if tuning and (both := set(tuning).intersection(self.seeds)):
             raise ConfigurationError(
                 "choose.seeds must differ from the seeds of the sweep, so that no seed is judged by the "
                 f"choice it made, got {min(both)} in both. Try [{max(self.seeds) + 1}]."
@@ -194,13 +196,13 @@ class Choices:
             (name, str(compared)): _name(name, compared, self.over)
             for name, _, compared, _ in combinations
         }
-        contenders = dict(
+        contender_names = dict(
             zip(versions, _unique_names("contender", list(versions.values())), strict=True)
         )
         return [
             Group(
                 name=group_name,
-                contender=contenders[name, str(compared)] or self.recipe.name,
+                contender=contender_names[name, str(compared)] or self.recipe.name,
                 settings={**settings, **compared, **tuned},
             )
             for group_name, (name, settings, compared, tuned) in zip(

@@ -31,13 +31,12 @@ from abacist.devices import check_device_name
 from abacist.errors import AbacistError, ConfigurationError, nearest
 from abacist.recipes import examinations
 from abacist.recipes.recipe import Recipe
-from abacist.runs.directory import MAX_SEED, MAX_THREADS
+from abacist.runs.directory import MAX_SEED, MAX_SEEDS, MAX_THREADS
 from abacist.sweeps.choices import Choices, Range, Values
 from abacist.sweeps.plan import Plan, Score
 
 Result = TypeVar("Result")
 
-_MOST_SEEDS = 1_000_000
 _KEYS = {
     "recipe": "the name of a recipe",
     "seeds": "a number of seeds, or a list of seeds",
@@ -137,7 +136,7 @@ class _Reader:
             contenders=contenders,
             over=self._over(table, tune),
             tuned=tune,
-            num_draws=self._count(table, "random", _MOST_SEEDS),
+            num_draws=self._count(table, "random", MAX_SEEDS),
             seeds=seeds,
             tuning_seeds=self._seeds(choose, ("choose", "seeds"), max(seeds) + 1),
             examination=examination,
@@ -182,14 +181,14 @@ class _Reader:
         value = table.get(keys[-1])
         if value is None:
             return None
-        if type(value) is int and 1 <= value <= _MOST_SEEDS:
+        if type(value) is int and 1 <= value <= MAX_SEEDS:
             return list(range(first, first + value))
         is_list = isinstance(value, list) and len(set(map(str, value))) == len(value) > 0
         if is_list and all(type(seed) is int and 0 <= seed <= MAX_SEED for seed in value):
             return list(value)
         raise self._error(
             keys,
-            f"seeds must be a number from 1 to {_MOST_SEEDS:,} or a list of different seeds, "
+            f"seeds must be a number from 1 to {MAX_SEEDS:,} or a list of different seeds, "
             f"got {value!r}. Try 10.",
         )
 
