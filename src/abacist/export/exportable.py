@@ -1,8 +1,8 @@
-"""What every export starts from: a run with its certificate, and what a target can express.
+"""The common input of all exports, a run with its certificate, and the recipes that a target can express.
 
-ONNX expresses every model, and transformers every decoder of a plain format. The other targets show
-the whole function in a few lines. They take causal decoders of one layer with relative biases inside
-windows, before whose sublayers the residual stream is normalised: the models of `docs/model-definition.md`.
+ONNX can express every model, and transformers every decoder of a plain format. The other targets show
+the whole function in a few lines, so they take only the models of `docs/model-definition.md`: causal
+pre-norm decoders of one layer with relative biases inside windows.
 
 >>> exportable = of_run(abacist.load("runs/add"), "html")
 >>> exportable.certificate.neighbourhoods

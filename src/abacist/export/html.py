@@ -1,8 +1,8 @@
 """A run as one web page that calculates, and checks its own proof, in the browser.
 
-The page is a template with a style and a program in JavaScript (`calculator/`), which holds the model,
-its notations, the enumeration of all neighbourhoods and the check, written from the documentation. The
-weights are those of the checkpoint, as base64, so the page can calculate their SHA-256.
+The page is a template with a style sheet and a JavaScript program (`calculator/`). The program contains
+the model, its notations, the enumeration of all neighbourhoods and the check; it was written from the
+documentation. The weights are the checkpoint's file in base64, so the page can calculate their SHA-256.
 """
 
 import base64

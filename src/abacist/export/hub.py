@@ -1,8 +1,8 @@
-"""A repository on the Hugging Face Hub with a model: what transformers loads, a card, and the run itself.
+"""A model repository on the Hugging Face Hub: the files that transformers loads, a card, and the run itself.
 
     README.md  config.json  modeling_abacist.py  model.safetensors  tokenizer.json …  run/run.json …
 
-Models that transformers cannot express travel as a run with a card.
+If transformers cannot express the model, the repository holds only the card and the run.
 """
 
 import tempfile

@@ -1,4 +1,4 @@
-"""The page that a model shows on the Hub: what it calculates, what is proved and measured, how to use it."""
+"""The model card, which the Hub shows: what the model calculates, what is proved and measured, how to use it."""
 
 import json
 

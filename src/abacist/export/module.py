@@ -1,6 +1,6 @@
-"""A run as one Python file that needs PyTorch only: the whole model, readable, with its weights.
+"""A run as one readable Python file, which needs only PyTorch and holds the whole model with its weights.
 
-The file is a template (`module.py.txt`) that shows only what the run's settings need. With
+The file is made from a template (`module.py.txt`) and contains only what the run's settings need. With
 `build_model` and `add` it is an entry for AdderBoard (https://github.com/anadim/AdderBoard), a list
 of the smallest transformers that add two numbers of ten digits.
 """

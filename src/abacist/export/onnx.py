@@ -1,7 +1,7 @@
 """A run as an ONNX file: ids and coordinates in, logits out, for any number of lines and tokens.
 
-The file computes what the model computes, whatever the recipe. The notation does not travel: a user of
-the file writes the line and its coordinates, as in `examples/onnx/add.py`. Its metadata hold the
+The file computes what the model computes, for every recipe. It does not contain the format: a program
+that uses it writes the line and its coordinates, as `examples/onnx/add.py` does. Its metadata hold the
 vocabulary, the recipe, the SHA-256 of the weights and what is certified.
 """
 

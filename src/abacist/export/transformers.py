@@ -1,8 +1,8 @@
 """A run as a folder that transformers loads: configuration, modelling code, weights, tokenizer, card.
 
-The weights are the checkpoint's `model.safetensors`, byte for byte, so their SHA-256 is the certificate's.
-The modelling code finds the coordinates of tokens from their ids, and needs no part of this package. The
-folder is written without transformers being installed.
+The weights are the checkpoint's `model.safetensors`, byte for byte, so they have the SHA-256 that the
+certificate names. The modelling code derives the coordinates of tokens from their ids, and needs no part
+of this package. Writing the folder does not need transformers.
 """
 
 import json

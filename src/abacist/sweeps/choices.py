@@ -1,8 +1,8 @@
-"""What a user asks of a sweep, and the plan that follows from it.
+"""The choices of a user about a sweep, and the plan that follows from them.
 
-A sweep compares contenders: named sets of settings, and all combinations of the values in `over`. The
-settings in `tuned` are different: every contender gets their best combination, chosen on validation
-problems with seeds of their own.
+A sweep compares contenders: each named set of settings with each combination of the values in `over`.
+Settings in `tuned` make no contenders of their own. Each contender gets their best combination, which is
+chosen on validation problems with seeds that are used for nothing else.
 
 >>> choices = Choices(recipe=find("add"), over={"model.width": [16, 32]}, seeds=[0, 1])
 >>> [group.name for group in choices.plan().groups]

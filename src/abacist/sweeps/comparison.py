@@ -1,6 +1,6 @@
-"""Groups of runs side by side: the rows that all of them have, and how much the means over seeds differ.
+"""Comparing groups of runs: the scorecard rows that all groups have, and how their means over seeds differ.
 
-A group is the seeds of one recipe, one line of the table of a sweep, or a single run.
+A group is all seeds of one recipe, one line of a sweep's table, or a single run.
 """
 
 import statistics

@@ -1,7 +1,7 @@
-"""How trials are carried out: one of them in its own process, and what an executor of many must do.
+"""Carrying out trials: a single one in its own process, and the interface of executors, which run many.
 
 There are two executors, `local.LocalProcesses` and `ray_cluster.RayTasks`. Both call `carry_out` for
-each trial, in a process that does nothing else, so that a trial has the same bits wherever it runs.
+each trial, in a process that does nothing else, so a trial ends with the same bits wherever it runs.
 """
 
 from collections.abc import Generator, Sequence

@@ -1,4 +1,4 @@
-"""The executor on this machine: a process for each trial, as many side by side as there are processors."""
+"""The executor on this machine: one process per trial, and by default one trial per processor at a time."""
 
 import multiprocessing
 import multiprocessing.connection

@@ -1,4 +1,4 @@
-"""The plan of a sweep: which trials there are, and what each is asked once it is trained.
+"""The plan of a sweep: its trials, and the examination of each model once it is trained.
 
 A trial is one training of one group with one seed. All trials of a group have the same settings.
 

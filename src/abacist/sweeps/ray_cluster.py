@@ -1,7 +1,7 @@
-"""The executor on a Ray cluster: each trial is a task, repeated on another node if its own one dies.
+"""The executor on a Ray cluster: each trial is a task, which is repeated on another node if its node dies.
 
-Ray is the extra `cluster`. Every node needs the same version of abacist. A task trains in a temporary
-directory of its node and returns all files of the run, so that the nodes share no file system.
+The extra `cluster` installs Ray. Every node needs the same version of abacist. A task trains in a
+temporary directory of its node and returns all files of the run, so the nodes need no shared file system.
 """
 
 import importlib

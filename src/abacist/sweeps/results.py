@@ -1,6 +1,6 @@
 """The results of a sweep as one table: a line for each group, with intervals over problems and seeds.
 
-The table is made of the outcomes of trials alone, so it can be made again at any time.
+The table follows from the outcomes of the trials alone, so it can be made again at any time.
 """
 
 import statistics

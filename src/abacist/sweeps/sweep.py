@@ -1,4 +1,4 @@
-"""Carrying out a sweep: first what is tuned, then what is compared, resumed wherever it stopped.
+"""Carrying out a sweep: first the trials that tune, then those that are compared; resumable at any point.
 
 >>> plan = of_seeds(recipes.find("add"), range(10))
 >>> results = start(plan, Path("runs/ten-seeds"), LocalProcesses())

@@ -1,4 +1,4 @@
-"""Where checkpoints lie. Imports no torch."""
+"""The paths of checkpoints. Imports no torch."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""One line of `metrics.jsonl`, and one of `losses.jsonl`: read and written without torch."""
+"""The records of `metrics.jsonl` and of `losses.jsonl`, one line each. Imports no torch."""
 
 from dataclasses import dataclass, field
 

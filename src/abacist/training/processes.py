@@ -3,9 +3,10 @@
     torchrun --nproc-per-node 2 -m abacist train add --out runs/add
 
 Every process draws the whole batch, which is a function of the seed and the step, and computes the
-gradient of its share of the lines. The gradients are added up, so all processes make the same step. It is
-data parallelism as in torch's DistributedDataParallel; since the gradient is one vector (`optimizer.py`),
-it needs a single sum per step and no wrapper around the model. The first process alone writes files.
+gradient of its share of the lines. The gradients are added up, so all processes make the same step. This
+is data parallelism as in torch's DistributedDataParallel. Because the gradient is one vector
+(`optimizer.py`), it needs a single sum per step and no wrapper around the model. Only the first process
+writes files.
 """
 
 import signal

@@ -1,4 +1,4 @@
-"""One optimiser step."""
+"""One optimiser step: the loss of a batch, its gradient, and the update of the weights."""
 
 import math
 from contextlib import AbstractContextManager, nullcontext

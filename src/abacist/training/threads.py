@@ -1,4 +1,4 @@
-"""The number of threads to train with: the one that is fastest now on this machine.
+"""Choosing the number of threads for training by timing a few steps with each.
 
 More threads are not always faster. With small tensors they wait for each other, and two threads
 can be ten times slower than one while another program uses the second core.

@@ -1,6 +1,6 @@
-"""This process among those that torchrun has started, as the environment says.
+"""The numbers of this process among those that torchrun has started, from environment variables.
 
-The module imports no torch, so that the command line can ask it before anything else.
+The module imports no torch, so the command line can use it before anything else.
 """
 
 import os
