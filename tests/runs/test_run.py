@@ -1,5 +1,7 @@
 """One line each: tokens, logits, activations, attention and generation of a run, and short reprs."""
 
+import json
+
 import pytest
 import torch
 
@@ -9,6 +11,7 @@ from abacist.errors import ConfigurationError, RunError
 from abacist.formats.annotated import EVERYWHERE, NO_PLACE
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.runs.directory import RunDirectory
+from abacist.runs.scores import ScorecardFile
 from abacist.scoring.records import Row, Scorecard, Section
 
 
@@ -89,6 +92,16 @@ def test_reprs_are_short_and_html_shows_text_as_text(certified):
     for shown in (certified, card, certificate, certified.tokens("1+2"), certified.cache("1+2")):
         assert shown._repr_html_().startswith("<table><caption>")
         assert len(repr(shown)) < 500
+
+
+def test_two_processes_that_score_one_run_keep_the_sections_of_both(untrained):
+    files = [
+        ScorecardFile(untrained.directory, untrained.step, untrained.identity) for _ in range(2)
+    ]
+    for file, suite in zip(files, ("lengths", "strata"), strict=True):
+        file.store(Scorecard({suite: Section(suite, [Row("a row", "trained", 1, None)])}))
+    stored = json.loads(untrained.directory.scorecard.read_text())
+    assert list(stored["sections"]) == ["lengths", "strata"]
 
 
 def test_a_record_that_cannot_be_added_is_reported_in_one_line(tmp_path):

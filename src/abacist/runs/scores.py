@@ -1,7 +1,8 @@
 """The scorecard and the failures of a run, as files in its directory.
 
 Suites are scored at different times. Each replaces its own section and leaves the sections of the
-other suites in place, provided that they scored the same model. A section of more problems is never
+other suites in place, provided that they scored the same model. The file is read anew each time, since
+another process may have scored another suite in the meantime. A section of more problems is never
 replaced by one of fewer; a warning says which is kept.
 """
 
@@ -23,7 +24,7 @@ class ScorecardFile:
     """The stored scorecard of a run, to which sections are added."""
 
     def __init__(self, directory: RunDirectory, step: int, model: Identity) -> None:
-        """Read what is stored.
+        """Prepare to store sections.
 
         Args:
             directory: the directory of the run.
@@ -32,31 +33,30 @@ class ScorecardFile:
         """
         self.directory, self.step, self.model = directory, step, model
         self._announced: set[str] = set()
-        self._stored = self._read()
-        self._stored_failures = self._read_failures() if self._stored else []
 
     def store(self, card: Scorecard) -> None:
         """Write the stored scorecard with the sections of `card` added or replaced."""
-        kept = {name for name in card.sections if self._has_more_problems(name, card)}
-        replaced = {name: s for name, s in card.sections.items() if name not in kept}
+        stored = self._read()
+        larger = {name for name in card.sections if self._has_more_problems(name, card, stored)}
+        replaced = {name: s for name, s in card.sections.items() if name not in larger}
         added = replace(card, sections=replaced)
         new = {"step": self.step, **self.model.to_json(), **identity.package(), **added.to_json()}
-        whole = merged(self._stored, new) if self._stored else new
-        failures = [f for f in self._stored_failures if f["suite"] not in replaced]
-        failures += [failure | self.model.to_json() for failure in added.failures_to_json()]
-        lines = "".join(json.dumps(failure) + "\n" for failure in failures)
+        whole = merged(stored, new) if stored else new
         with files.not_saved_as_warning("The scorecard"):
+            stored_failures = self._read_failures() if stored else []
+            failures = [f for f in stored_failures if f["suite"] not in replaced]
+            failures += [failure | self.model.to_json() for failure in added.failures_to_json()]
+            lines = "".join(json.dumps(failure) + "\n" for failure in failures)
             files.make_directory(self.directory.results_path)
             files.write_bytes(self.directory.failures, lines.encode())
             files.write_json(self.directory.scorecard, whole)
 
-    def _has_more_problems(self, name: str, card: Scorecard) -> bool:
+    def _has_more_problems(self, name: str, card: Scorecard, stored: dict[str, Any] | None) -> bool:
         """Whether the stored section of a suite is complete and larger; says so once."""
-        stored = self._stored["sections"].get(name) if self._stored else None
-        if stored is None:
+        if stored is None or name not in stored["sections"]:
             return False
         try:
-            section: Section = from_json(Section, stored, name)
+            section: Section = from_json(Section, stored["sections"][name], name)
         except (ValueError, KeyError, TypeError):
             return False
         stored_size, size = section.num_problems, card.sections[name].num_problems
@@ -90,11 +90,15 @@ class ScorecardFile:
         return stored
 
     def _read_failures(self) -> list[dict[str, Any]]:
-        """Return all whole lines of `failures.jsonl` that name their suite and speak of this model."""
-        if not self.directory.failures.exists():
-            return []
+        """Return all whole lines of `failures.jsonl` that name their suite and speak of this model.
+
+        Raises `RunError` if the file cannot be read.
+        """
+        path = self.directory.failures
+        with files.os_errors_as_run_errors("read", path):
+            lines = path.read_bytes().splitlines() if path.exists() else []
         failures = []
-        for line in self.directory.failures.read_bytes().splitlines():
+        for line in lines:
             try:
                 failure = files.parse_json(line)
             except ValueError:
