@@ -110,8 +110,7 @@ def train(
     begin = time.perf_counter() - start.seconds
     model.train()
     losses: list[float] = []
-    validated, step = time.perf_counter(), start.step
-    saved, successes, best_score = validated, start.successes, start.best
+    step, successes, best_score = start.step, start.successes, start.best
     best_step = _last_step_up_to(best, start.step)
     if step == 0:
         with optimizer.averaged():
@@ -119,6 +118,8 @@ def train(
             observer.on_checkpoint(0)
     if config.num_steps == 0 and processes.is_first:
         checkpoint.save(checkpoints, model, optimizer, Progress(0, 0.0, finished=True))
+    # The validation before the first step does not count in the speed of the first steps.
+    validated = saved = time.perf_counter()
     with _ctrl_c() as is_stop_requested:
         while step < config.num_steps and not start.finished:
             batch = stream.batch(step)

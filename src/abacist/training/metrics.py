@@ -19,7 +19,7 @@ class Metrics:
     learning_rate: float
     """Learning rate of the last step."""
     problems_per_second: float
-    """Training problems per second since the last validation; 0 at step 0."""
+    """Training problems per second since the last validation, with the time of this one; 0 at step 0."""
     seconds: float
     """Training time so far in seconds, including validation and checkpoints."""
     validation_loss: float | None = None
