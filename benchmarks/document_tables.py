@@ -89,8 +89,8 @@ def filled_in(text: str, recipe: str) -> str:
 
     def replaced(match: re.Match[str]) -> str:
         head, *arguments = match[1].split(" | ")
-        what, _, other = head.partition(" of ")
-        return _FILLED[what](other or recipe, *arguments)
+        kind, _, other = head.partition(" of ")
+        return _FILLED[kind](other or recipe, *arguments)
 
     return re.sub(r"\{([^{}]+)\}", replaced, text)
 
@@ -204,13 +204,13 @@ def _seeds(recipe: str) -> list[dict[str, Any]]:
 
 def _rows(recipe: str, name: str, measure: str) -> list[dict[str, Any]]:
     """Return a row of the record of each seed: the only one of this name, or of this measure."""
-    found = []
+    rows = []
     for seed in _seeds(recipe):
         (row,) = [
             row for row in seed["rows"] if row["name"] == name and measure in ("", row["measure"])
         ]
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
 def _curve(seed: dict[str, Any]) -> dict[int, dict[str, Any]]:

@@ -231,15 +231,15 @@ def interrupted_groups(folder: Path, scale: float, generator: random.Random) -> 
 
 def processes_that_name(path: Path) -> list[int]:
     """The processes, other than this one, whose command, directory or open files are in a directory."""
-    found = []
+    numbers = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             links = [*(process / "fd").iterdir(), process / "cwd"]
             texts = [os.readlink(link) for link in links]
             texts.append((process / "cmdline").read_bytes().decode(errors="replace"))
             if int(process.name) != os.getpid() and any(str(path) in text for text in texts):
-                found.append(int(process.name))
-    return found
+                numbers.append(int(process.name))
+    return numbers
 
 
 def page_requests(
@@ -374,10 +374,10 @@ def main_program() -> int:
         }
         for part, results in parts.items():
             failures = list(results)
-            found = [failure for failure in failures if failure is not None]
-            counts[part] = {"faults": len(failures), "failures": len(found)}
-            print(f"{part}: {len(failures):,} faults, {len(found):,} failures", flush=True)
-            for failure in found[:10]:
+            complaints = [failure for failure in failures if failure is not None]
+            counts[part] = {"faults": len(failures), "failures": len(complaints)}
+            print(f"{part}: {len(failures):,} faults, {len(complaints):,} failures", flush=True)
+            for failure in complaints[:10]:
                 print(f"  {failure}", flush=True)
     if parsed.out:
         record = {"scale": parsed.scale, "seed": parsed.seed, "parts": counts}

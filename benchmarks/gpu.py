@@ -507,8 +507,8 @@ def train_recipe(
         say(f"{name}: {stopped}")
     metrics = RunDirectory(path).read_metrics()
     last = metrics[-1] if metrics else {}
-    kept = ("step", "loss", "seconds", "exact_match", "exact_answer", "problems_per_second")
-    return {key: last.get(key) for key in kept}, run
+    keys = ("step", "loss", "seconds", "exact_match", "exact_answer", "problems_per_second")
+    return {key: last.get(key) for key in keys}, run
 
 
 def five_operations(options: Options, until: float) -> Record:

@@ -146,7 +146,7 @@ def attention_by_distance(inspected: dict[str, InspectedProblem]) -> dict[str, A
             for distance, attention in _by_distance(lines, cache["pattern", 0]):
                 sums[distance] = sums.get(distance, torch.zeros_like(attention)) + attention
         means[name] = {distance: total / count for distance, total in sums.items()}
-    kept = sorted(
+    distances = sorted(
         {
             distance
             for table in means.values()
@@ -157,7 +157,7 @@ def attention_by_distance(inspected: dict[str, InspectedProblem]) -> dict[str, A
     )
     nothing = torch.zeros(next(iter(inspected.values())).trained_model.model.config.num_heads)
     return {
-        name: {_label(distance): table.get(distance, nothing).tolist() for distance in kept}
+        name: {_label(distance): table.get(distance, nothing).tolist() for distance in distances}
         for name, table in means.items()
     }
 
@@ -169,8 +169,8 @@ def _by_distance(lines: InspectedLines, pattern: Tensor) -> Iterator[tuple[Dista
     rows, places = _distances(tokens.row.long()), _distances(tokens.place.long())
     seen = (pattern.amax(dim=1) > 1e-6) & lines.predicts.unsqueeze(2)
     for row, place in set(zip(rows[seen].tolist(), places[seen].tolist(), strict=True)):
-        here = seen & (rows == row) & (places == place)
-        yield (row, place), (pattern.transpose(0, 1) * here).sum((1, 2, 3))
+        at_distance = seen & (rows == row) & (places == place)
+        yield (row, place), (pattern.transpose(0, 1) * at_distance).sum((1, 2, 3))
 
 
 def _distances(coordinate: Tensor) -> Tensor:

@@ -52,11 +52,11 @@ class Cost:
     clock: float
     processor: float
     """Processor seconds of this process and of all that it has started."""
-    here: float
+    own: float
     """Processor seconds of this process alone, in which a sweep hands out trials one after the other."""
 
     def __truediv__(self, count: int) -> "Cost":
-        return Cost(self.clock / count, self.processor / count, self.here / count)
+        return Cost(self.clock / count, self.processor / count, self.own / count)
 
 
 class Descendants(threading.Thread):
@@ -114,12 +114,12 @@ def cost(action: Callable[[], object]) -> Cost:
     """Return what an action costs."""
     descendants = Descendants()
     descendants.start()
-    clock, here = time.perf_counter(), time.process_time()
+    clock, own = time.perf_counter(), time.process_time()
     action()
-    clock, here = time.perf_counter() - clock, time.process_time() - here
+    clock, own = time.perf_counter() - clock, time.process_time() - own
     others = descendants.end()
-    here -= descendants.own_seconds
-    return Cost(clock, here + others, here)
+    own -= descendants.own_seconds
+    return Cost(clock, own + others, own)
 
 
 def plan(trials: int) -> Plan:
@@ -171,11 +171,11 @@ def comparison(alone: Cost, first: Cost, each: Cost, seed: Cost) -> dict[str, An
     figures = {
         "overhead_processor_seconds": overhead,
         "overhead_clock_seconds": each.clock - alone.clock,
-        "handing_out_processor_seconds": each.here,
+        "handing_out_processor_seconds": each.own,
         "start_processor_seconds": first.processor - each.processor,
         "start_clock_seconds": first.clock - each.clock,
         "processor_hours_of_many_seeds": processor / 3600,
-        "minutes_of_many_seeds": max(processor / CORES, SEEDS * each.here) / 60,
+        "minutes_of_many_seeds": max(processor / CORES, SEEDS * each.own) / 60,
     }
     return {name: round(value, 2) for name, value in figures.items()}
 

@@ -26,8 +26,8 @@ def benchmark():
 
 def test_many_seeds_share_the_cores_unless_handing_them_out_takes_longer(benchmark):
     alone, first, each, seed = (
-        benchmark.Cost(clock=clock, processor=processor, here=here)
-        for clock, processor, here in ((2, 1, 1), (9, 7, 3), (4, 3, 0.1), (30, 18, 18))
+        benchmark.Cost(clock=clock, processor=processor, own=own)
+        for clock, processor, own in ((2, 1, 1), (9, 7, 3), (4, 3, 0.1), (30, 18, 18))
     )
     figures = benchmark.comparison(alone, first, each, seed)
     assert figures == {
@@ -39,7 +39,7 @@ def test_many_seeds_share_the_cores_unless_handing_them_out_takes_longer(benchma
         "processor_hours_of_many_seeds": pytest.approx(1_000 * 20 / 3600, abs=0.005),
         "minutes_of_many_seeds": pytest.approx(1_000 * 20 / 64 / 60, abs=0.005),
     }
-    slow = benchmark.Cost(clock=4, processor=3, here=1)
+    slow = benchmark.Cost(clock=4, processor=3, own=1)
     minutes = benchmark.comparison(alone, first, slow, seed)["minutes_of_many_seeds"]
     assert minutes == pytest.approx(1_000 / 60, abs=0.005)
 
@@ -62,7 +62,7 @@ def test_processor_seconds_include_those_of_processes_that_nobody_waited_for(ben
             process.stdout.readline()
 
     cost = benchmark.cost(start_and_read)
-    assert 0.3 <= cost.processor - cost.here <= 1
+    assert 0.3 <= cost.processor - cost.own <= 1
 
 
 def test_the_record_has_figures_for_each_way(benchmark, quick_settings, tmp_path, monkeypatch):

@@ -61,14 +61,14 @@ def run(arguments: list[str]) -> int:
         # abacist train --resume runs/add is what people type.
         parsed.out, parsed.recipe = parsed.recipe, None
     if parsed.resume:
-        for option, is_typed, kept in (
+        for option, is_typed, inherited in (
             ("--overwrite", parsed.overwrite, "what"),
             ("--watch", parsed.watch is not None, "the problems that"),
             ("--quick", parsed.quick is not None, "the steps that"),
         ):
             if is_typed:
                 raise ConfigurationError(
-                    f"{option} belongs to the start of a run, and --resume keeps {kept} the run has. "
+                    f"{option} belongs to the start of a run, and --resume keeps {inherited} the run has. "
                     f"Leave {option} out."
                 )
     if parsed.train_only and parsed.csv:

@@ -33,10 +33,10 @@ class EncodingKind:
         """Return the class of the encoding."""
         if not isinstance(self.implementation, str):
             return self.implementation
-        found: type[Any] = getattr(
+        cls: type[Any] = getattr(
             importlib.import_module("abacist.models.encodings"), self.implementation
         )
-        return found
+        return cls
 
 
 ENCODINGS: Registry[EncodingKind] = Registry(

@@ -219,7 +219,7 @@ class WindowedCache(KeyValueCache):
         for line in running_B.nonzero()[0].tolist():
             tokens, token, free = self.tokens[line], coordinates[line], self.free[line]
             free.extend(tokens.forget(token))
-            visible[line] = [*chain.from_iterable(found for _, found in tokens.find(token))]
+            visible[line] = [*chain.from_iterable(slots for _, slots in tokens.find(token))]
             if not free:
                 self._grow()
             slot = free.pop()

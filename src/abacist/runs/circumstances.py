@@ -62,8 +62,8 @@ def _driver() -> str | None:
         text = _DRIVER.read_text()
     except OSError:
         return None
-    found = re.search(r"Kernel Module\D*([\d.]+)", text)
-    return found and found[1]
+    match = re.search(r"Kernel Module\D*([\d.]+)", text)
+    return match and match[1]
 
 
 def _libraries() -> dict[str, str]:

@@ -212,9 +212,9 @@ class RunDirectory:
     def forget_after(self, step: int) -> None:
         """Delete the records of later steps, which a resumed training makes again; at step 0 all of them."""
         for path in (self.metrics, self.losses, self.watched):
-            kept = [record for record in self.read_lines(path) if step and record["step"] <= step]
-            if kept or path.exists():
-                text = "".join(json.dumps(record) + "\n" for record in kept)
+            records = [r for r in self.read_lines(path) if step and r["step"] <= step]
+            if records or path.exists():
+                text = "".join(json.dumps(record) + "\n" for record in records)
                 files.write_bytes(path, text.encode())
 
     def append(self, path: Path, record: dict[str, Any]) -> None:
@@ -313,7 +313,7 @@ def _at(directory: RunDirectory, checkpoint: str) -> RunDirectory:
 
 def runs_inside(path: Path) -> list[RunDirectory]:
     """Return the runs in a directory of many, as seeds and sweeps make, ordered by name and number."""
-    found = [
+    paths = [
         file.parent for depth in ("*", "*/*", "*/*/*") for file in path.glob(f"{depth}/run.json")
     ]
 
@@ -321,7 +321,7 @@ def runs_inside(path: Path) -> list[RunDirectory]:
         parts = re.findall(r"\d+|\D+", str(run.relative_to(path)))
         return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
-    return [RunDirectory(run) for run in sorted(found, key=numbers_by_value)]
+    return [RunDirectory(run) for run in sorted(paths, key=numbers_by_value)]
 
 
 def read_run_json(directory: RunDirectory) -> dict[str, Any]:

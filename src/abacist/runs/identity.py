@@ -36,14 +36,14 @@ class Identity:
 
     def objection(self, record: Mapping[str, Any]) -> str | None:
         """Return what a record speaks of, if that is not this model; otherwise None."""
-        for name, what in (
+        for name, description in (
             ("weights_sha256", "other weights"),
             ("configuration_sha256", "another configuration"),
         ):
             if record.get(name) is None:
                 return "weights that it does not name"
             if record[name] != getattr(self, name):
-                return what
+                return description
         return None
 
 
