@@ -87,7 +87,7 @@ def score(
 def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """Return a stored scorecard with its sections replaced by those of a new one, as JSON values.
 
-    Raises `ValueError` where the stored one is not a scorecard, or has an older format.
+    Raises `ValueError` where the stored one is not a scorecard.
     """
     try:
         sections = {**old["sections"], **new["sections"]}
