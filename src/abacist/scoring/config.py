@@ -18,7 +18,7 @@ class ScoringConfig(Config):
     num_problems: int = setting(1_000, low=1, high=10_000_000)
     """Number of test problems in each row of a suite; the row of all training lengths has 10 times as many."""
     longest: int = setting(10_000, low=1, high=1_000_000)
-    """Suite lengths: length of the longest operands, in digits; long lengths get fewer problems."""
+    """Suite lengths: length of the longest operands, in digits. Beyond training, there are rows for 20, 50, 100, 1,000, 10,000 and 100,000 digits, of which long ones get fewer problems."""  # noqa: E501
     grid_size: int | None = setting(None, low=1, high=10_000, suggestion=40)
     """Suite grid: length of the longest operands, in digits; none means twice the longest in training, at most 40."""
     grid_problems: int = setting(100, low=1, high=100_000)

@@ -11,7 +11,10 @@ from abacist.scoring.records import Section
 from abacist.scoring.trained_model import TrainedModel
 
 Progress = Callable[[str, int, int], None]
-"""Called with the name of what is being scored, the number of problems done, and their total."""
+"""Called with the name of what is being scored, the amount of work done, and the whole amount.
+
+Each suite has a unit of its own, such as problems, or tokens where some lines are far longer than others.
+"""
 
 
 @dataclass(frozen=True)
