@@ -73,6 +73,15 @@ def test_random_draws_lie_in_their_ranges_and_repeat():
     assert other_seed != one
 
 
+def test_random_draws_differ_from_each_other():
+    over = {"model.width": [16, 32], "model.norm": ["layer", "rms"]}
+    groups = choices(over=over, num_draws=4).plan().groups
+    assert len({group.name for group in groups}) == 4
+    assert "width=16,norm=rms" in {group.name for group in groups}
+    with pytest.raises(ConfigurationError, match=r"only about 4\. Try --random 4\."):
+        choices(over=over, num_draws=5).plan()
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -26,6 +26,8 @@ from abacist.sweeps.plan import MOST_TRIALS, Group, Plan, Score, examination_of
 _LONGEST_NAME = 100
 _DIGITS = 3
 """Number of significant digits of a number that is drawn."""
+_MOST_FRUITLESS_DRAWS = 10_000
+"""Number of draws in a row without a new combination, after which no further one is expected."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Choices:
     tuned: Sequence[str] = ()
     """Those of the settings in `over` whose best values are chosen for each contender."""
     num_draws: int | None = None
-    """Number of random combinations that are tried instead of all."""
+    """Number of different random combinations that are tried instead of all."""
     seeds: Sequence[int] = (0,)
     tuning_seeds: Sequence[int] | None = None
     """Seeds of the trials that tune; None means the one after the largest seed."""
@@ -218,11 +220,7 @@ class Choices:
                 for values in itertools.product(*self.over.values())  # type: ignore[arg-type]
             ]
         else:
-            generator = random.Random(f"abacist sweep {min(self.seeds)}")
-            combinations = [
-                {name: _draw(values, generator) for name, values in self.over.items()}
-                for _ in range(self.num_draws)
-            ]
+            combinations = self._drawn_combinations(self.num_draws)
         return [
             (
                 {name: value for name, value in combination.items() if name not in self.tuned},
@@ -230,6 +228,23 @@ class Choices:
             )
             for combination in combinations
         ]
+
+    def _drawn_combinations(self, count: int) -> list[dict[str, Any]]:
+        """Draw `count` different combinations, the same ones for the same smallest seed."""
+        generator = random.Random(f"abacist sweep {min(self.seeds)}")
+        # Values such as lists cannot be hashed.
+        combinations: dict[str, dict[str, Any]] = {}
+        fruitless = 0
+        while len(combinations) < count and fruitless < _MOST_FRUITLESS_DRAWS:
+            drawn = {name: _draw(values, generator) for name, values in self.over.items()}
+            fruitless = fruitless + 1 if str(drawn) in combinations else 0
+            combinations[str(drawn)] = drawn
+        if len(combinations) < count:
+            raise ConfigurationError(
+                f"--random {count:,} draws different combinations of {', '.join(self.over)}, and there "
+                f"are only about {len(combinations):,}. Try --random {len(combinations)}."
+            )
+        return list(combinations.values())
 
 
 def _draw(values: Values, generator: random.Random) -> Any:
