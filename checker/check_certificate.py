@@ -204,7 +204,7 @@ class Columns:
         self.task = {
             "kind": ["arithmetic"], "operations": [[operation]], "min_operands": [2], "max_operands": [2],
             "weights": None, "min_digits": None, "max_digits": None, "sampling": None,
-            "operand_digits": None, "carry_chains": None,
+            "operand_digits": None, "carry_chains": None, "signed": [False],
         }
         self.format = {
             "kind": ["plain"], "start_token": [True], "end": ["token"], "padding_token": [False],
@@ -411,7 +411,8 @@ def find_calculation(recipe: dict[str, Any], covered: list[Columns]) -> Columns:
     reasons = []
     for calculation in covered:
         try:
-            check_settings("task", recipe["task"], calculation.task)
+            # Runs from before there were signed operands do not mention them.
+            check_settings("task", {"signed": False} | recipe["task"], calculation.task)
             check_settings("format", recipe["format"], calculation.format)
             return calculation
         except CannotCheckError as error:

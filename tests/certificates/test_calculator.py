@@ -1,21 +1,15 @@
-"""The enumeration of the calculator's neighbourhoods, against problems that are really written.
-
-What a query sees is described here by ids and coordinates alone, which is all that the model gets.
-"""
+"""The enumeration of the calculator's neighbourhoods, against problems that are really written."""
 
 from itertools import product
 
 import pytest
 import torch
-from torch import Tensor
+from contexts_in_lines import Seen, each_once, rows_of, seen_in
 
 from abacist.certificates import certificate
 from abacist.certificates.joint_enumeration import JointEnumeration
-from abacist.certificates.receptive_fields import Context
 from abacist.configuration import override
 from abacist.formats.calculator import CalculatorFormat
-from abacist.models.coordinates import Coordinates
-from abacist.models.teacher_forcing import coordinates_of
 from abacist.recipes import find
 from abacist.runs.run import build_model, build_problems
 from abacist.scoring.trained_model import TrainedModel
@@ -24,57 +18,10 @@ from abacist.tasks.problems import Problems, Shapes
 RECIPE = override(find("calculator"), {"model.width": 8, "model.mlp_width": 8})
 TASK, FORMAT = build_problems(RECIPE)
 MODEL = build_model(RECIPE)
+TRAINED_MODEL = TrainedModel(MODEL, TASK, FORMAT)
 
 COUNTS = {("+",): 24_518, ("-",): 24_518, ("*",): 67_555, ("//", "%"): 269_796}
 """Neighbourhoods of each notation, as they are counted by hand for the formats that have only one."""
-SLOTS, FAR = 7, 9
-"""Largest number of tokens that a query sees; a difference of coordinates that no window reaches."""
-
-Seen = set[tuple[int, ...]]
-"""Contexts with what follows: for each token its id and where it stands, in one number."""
-
-
-def coded(ids_NM: Tensor, coordinates: list[Tensor], following_N: Tensor) -> Tensor:
-    """Return what N queries, the last of their M tokens, see, and what follows, (N, SLOTS + 1)."""
-    code = ids_NM.long() + 1
-    for values in coordinates:
-        difference = torch.where(values >= 0, values - values[:, -1:], -FAR)
-        code = 2 * FAR * code + difference.clamp(-FAR, FAR - 1) + FAR
-    padded = torch.nn.functional.pad(code, (0, SLOTS - code.shape[1]))
-    return torch.cat([padded, following_N.long().unsqueeze(1)], dim=1)
-
-
-def each_once(rows: list[Tensor]) -> Seen:
-    return set(map(tuple, torch.cat(rows).unique(dim=0).tolist()))
-
-
-def axes(coordinates: Coordinates) -> list[Tensor]:
-    assert coordinates.row is not None
-    assert coordinates.step is not None
-    return [coordinates.place.long(), coordinates.row.long(), coordinates.step.long()]
-
-
-def seen_in(problems: Problems) -> Seen:
-    """Return what every query of these problems sees, each once."""
-    lines = FORMAT.write(problems, TASK.answer(problems))
-    visible = MODEL.visibility(coordinates_of(lines))[0]
-    line, query = lines.target[:, 1:].nonzero().unbind(dim=1)
-    rows = []
-    counts = visible[line, query].sum(dim=1)
-    for count in counts.unique().tolist():
-        own = counts == count
-        tokens = visible[line[own], query[own]].nonzero()[:, 1].view(-1, count)
-        at = line[own].unsqueeze(1)
-        whole = Coordinates(lines.index, lines.place, lines.row, lines.step)
-        values = [axis[at, tokens] for axis in axes(whole)]
-        rows.append(coded(lines.ids[at, tokens], values, lines.ids[line[own], query[own] + 1]))
-    return each_once(rows)
-
-
-def rows_of(context: Context) -> Tensor:
-    count = len(context.target)
-    values = [axis.expand(count, -1) for axis in axes(context.pattern.coordinates)]
-    return coded(context.ids, values, context.target)
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +58,7 @@ def test_no_pattern_belongs_to_two_notations(enumeration):
 def test_all_problems_of_short_numbers_show_nothing_that_is_not_listed(listed):
     for operation in TASK.operations:
         rows = [[str(a), str(b)] for a, b in product(range(0, 100, 3), range(1, 100, 2))]
-        found = seen_in(Problems.from_texts(rows, [operation] * len(rows)))
+        found = seen_in(TRAINED_MODEL, Problems.from_texts(rows, [operation] * len(rows)))
         assert len(found) > 100
         assert found <= listed
 
@@ -120,13 +67,16 @@ def test_all_problems_of_short_numbers_show_nothing_that_is_not_listed(listed):
 def test_random_problems_show_nothing_that_is_not_listed(listed, operation):
     """Half of them are rich in nines, as the recipe draws them; either number may be the longer one."""
     for k in range(16):
-        assert seen_in(drawn(operation, (1 + 5 * k % 12, 1 + 7 * k % 9), 20, k)) <= listed
+        assert (
+            seen_in(TRAINED_MODEL, drawn(operation, (1 + 5 * k % 12, 1 + 7 * k % 9), 20, k))
+            <= listed
+        )
 
 
 def test_training_batches_show_nothing_that_is_not_listed(listed):
     generator = torch.Generator().manual_seed(0)
     problems = TASK.draw(TASK.draw_shapes(400, generator), generator)
-    found = seen_in(problems)
+    found = seen_in(TRAINED_MODEL, problems)
     assert len(found) > 5_000
     assert found <= listed
 
@@ -144,9 +94,8 @@ def test_a_counterexample_is_a_problem_of_an_operation_that_the_wrong_neighbourh
     enumeration,
 ):
     """An untrained model is wrong everywhere; no problem made from a sum is asked as a division by 0."""
-    trained_model = TrainedModel(MODEL, TASK, FORMAT)
     for part, _ in enumeration.parts():
         lowest = [(-1.0, part[0], 0)]
-        solution = certificate._counterexample(trained_model, lowest)
+        solution = certificate._counterexample(TRAINED_MODEL, lowest)
         assert solution is not None
         assert any(operation in solution.problem for operation in part[0].operations)

@@ -172,7 +172,8 @@ class ShownRun:
     def _length_of_first(self, problem: Problems, count: int) -> int:
         """Return the number of tokens for the first `count` operands of a problem."""
         shapes = Shapes(problem.lengths_BN[:, :count], problem.operation_B)
-        first = Problems(problem.digits_BNW[:, :count], shapes)
+        signs = None if problem.negative_BN is None else problem.negative_BN[:, :count]
+        first = Problems(problem.digits_BNW[:, :count], shapes, signs)
         return int(line_lengths(self.trained_model.format, first).max())
 
 

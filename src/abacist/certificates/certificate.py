@@ -9,8 +9,8 @@ The argument, in full in `docs/certificate.md`:
    on which numbers have ended nearby, but not on where in the number it stands. So short numbers
    show every pattern there is.
 3. Which *contexts* a pattern can hold follows from the algorithm that the format writes down:
-   `column_addition`, `long_multiplication`, `non_restoring_division` or `insertion_sort`. All of them
-   are enumerated, and in each the model's next token is compared with the right one.
+   `column_addition`, `signed_addition`, `long_multiplication`, `non_restoring_division` or
+   `insertion_sort`. All of them are enumerated, and in each the model's next token is compared with the right one.
 4. If none is wrong, the model writes every token of every answer correctly after a right prefix; by
    induction from token to token it writes every answer correctly.
 """
@@ -40,6 +40,7 @@ from abacist.certificates.receptive_fields import (
 )
 from abacist.certificates.record import Certificate
 from abacist.certificates.rounding import BoundedModel
+from abacist.certificates.signed_addition import SignedAdditionEnumeration
 from abacist.formats.calculator import CalculatorFormat
 from abacist.formats.format import Format
 from abacist.models.block import Block
@@ -156,6 +157,7 @@ _ENUMERATIONS: dict[str, Callable[[Transformer, Any, Any], Enumeration]] = {
     "long-multiplication": LongMultiplicationEnumeration,
     "non-restoring-division": NonRestoringDivisionEnumeration,
     "insertion-sort": InsertionSortEnumeration,
+    "signed-addition": SignedAdditionEnumeration,
 }
 
 

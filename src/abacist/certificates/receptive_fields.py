@@ -3,8 +3,8 @@
 A *pattern* is the receptive field of one query: which tokens it holds, in which columns of which
 numbers, and which of them see each other. A *context* fills a pattern with tokens of a right line
 and names the right next token. Which contexts occur depends on the calculation, so each algorithm
-has a module of its own: `column_addition`, `long_multiplication`, `non_restoring_division` and
-`insertion_sort`.
+has a module of its own: `column_addition`, `signed_addition`, `long_multiplication`,
+`non_restoring_division` and `insertion_sort`.
 """
 
 from abc import ABC, abstractmethod

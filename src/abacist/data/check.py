@@ -12,7 +12,7 @@ from abacist.data.config import SplitConfig, SplitName
 from abacist.data.split import draw_from_split, hash_problems, in_split, is_exempt
 from abacist.errors import ConfigurationError
 from abacist.tasks.column_task import ColumnTask
-from abacist.tasks.problems import OPERATIONS, Answer, Numbers, Problems, Shapes
+from abacist.tasks.problems import OPERATIONS, Answer, Numbers, Problems, concatenate
 from abacist.tasks.task import Task
 
 _PROBLEMS_PER_BLOCK = 65_536
@@ -126,22 +126,7 @@ def _draw(
         while sum(map(len, parts)) < count:
             problems = task.draw(task.draw_shapes(_PROBLEMS_PER_BLOCK, generator), generator)
             parts.append(problems[in_split(problems, split, config).nonzero().squeeze(1)])
-        digits = torch.cat([part.digits_BNW for part in _of_one_width(parts)])
-        shapes = Shapes(
-            torch.cat([part.lengths_BN for part in parts]),
-            torch.cat([part.operation_B for part in parts]),
-        )
-        return Problems(digits, shapes)[:count]
-
-
-def _of_one_width(parts: list[Problems]) -> list[Problems]:
-    """Return problems with as many digit columns as the widest of them."""
-    width = max(part.digits_BNW.shape[2] for part in parts)
-    pad = torch.nn.functional.pad
-    return [
-        Problems(pad(part.digits_BNW, (0, width - part.digits_BNW.shape[2])), part.shapes)
-        for part in parts
-    ]
+        return concatenate(parts)[:count]
 
 
 def _values(answer: Answer) -> Tensor | None:

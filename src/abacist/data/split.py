@@ -36,6 +36,9 @@ def hash_problems(problems: Problems, ordered: bool = False) -> Tensor:
     inside = columns < lengths.unsqueeze(-1)
     salts = table[columns.expand_as(inside), digits.long()]
     operands = _mix((salts * inside).sum(dim=-1) + lengths)
+    if problems.negative_BN is not None:
+        # Any constant will do that keeps a number and its opposite apart.
+        operands = torch.where(problems.negative_BN, _mix(~operands), operands)
     operation = problems.operation_B.long()
     commutes = torch.tensor([o in _COMMUTATIVE for o in OPERATIONS], device=digits.device)
     if ordered or not bool(commutes[operation].all()):
@@ -91,12 +94,14 @@ def draw_from_split(
     """
     problems = task.draw(shapes, generator)
     wrong = (~in_split(problems, split, config)).nonzero().squeeze(1)
-    digits = problems.digits_BNW
+    digits, negative = problems.digits_BNW, problems.negative_BN
     for _ in range(_MOST_DRAWS):
         if not len(wrong):
-            return Problems(digits, shapes)
+            return Problems(digits, shapes, negative)
         again = task.draw(shapes[wrong], generator)
         digits[wrong, :, : again.digits_BNW.shape[2]] = again.digits_BNW
+        if negative is not None:
+            negative[wrong] = again.is_negative_BN
         wrong = wrong[~in_split(again, split, config)]
     lengths = " and ".join(map(str, shapes.lengths_BN[wrong[0]].tolist()))
     remedy = "smaller --split.test" if split == "train" else f"larger --split.{split}"

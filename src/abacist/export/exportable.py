@@ -212,6 +212,8 @@ def _obstacles(recipe: Recipe, possible: tuple[str, ...]) -> Iterator[str]:
             + (f" with {','.join(operations)}" if operations else "")
         )
         return
+    if isinstance(task, ArithmeticConfig) and task.signed:
+        yield "task.signed must be false, got true"
     if isinstance(task, ArithmeticConfig) and task.max_operands != 2:
         yield f"task.max_operands must be 2, got {task.max_operands}"
     name, possible_windows = _LAYOUTS[operations[0]]

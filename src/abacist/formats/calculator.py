@@ -23,6 +23,8 @@ says which notation it is in.
 
 So each token sees what it sees in the format of its own operation, and the neighbourhoods of the
 calculator are those of the four formats together.
+
+If operands are signed, sums and differences are written in ten's complement, as `signed_addition` says.
 """
 
 from collections.abc import Callable
@@ -48,12 +50,15 @@ from abacist.formats.non_restoring_division import ACTIONS, MARKED, NonRestoring
 from abacist.formats.pieces import Piece, join, merge, without_targets
 from abacist.formats.plain import PlainFormat
 from abacist.formats.roles import Role
-from abacist.formats.shared_notation import SharedNotation
+from abacist.formats.shared_notation import SIGNS, SharedNotation
+from abacist.formats.signed_addition import SignedAdditionFormat
 from abacist.tasks.config import ArithmeticConfig, Operation, TaskConfig
 from abacist.tasks.problems import OPERATIONS, Answer, Numbers, Problems
 from abacist.vocabulary import DIGITS, Vocabulary
 
-MemberFormat = PlainFormat | LongMultiplicationFormat | NonRestoringDivisionFormat
+MemberFormat = (
+    PlainFormat | SignedAdditionFormat | LongMultiplicationFormat | NonRestoringDivisionFormat
+)
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,11 @@ _NOTATIONS = (
         partial(NonRestoringDivisionFormat, NonRestoringDivisionFormatConfig()),
     ),
 )
+_SIGNED_NOTATIONS = (
+    replace(_NOTATIONS[0], build=SignedAdditionFormat),
+    replace(_NOTATIONS[1], build=SignedAdditionFormat),
+    *_NOTATIONS[2:],
+)
 
 
 @dataclass(frozen=True)
@@ -116,8 +126,11 @@ class CalculatorFormat:
     def __init__(self, config: CalculatorFormatConfig, task: TaskConfig) -> None:
         assert isinstance(task, ArithmeticConfig)
         self.config = config
-        operations = tuple(o for notation in _NOTATIONS for o in notation.operations)
-        symbols = (*operations, "=", ":", "<end>", *(notation.start for notation in _NOTATIONS))
+        notations = _SIGNED_NOTATIONS if task.signed else _NOTATIONS
+        operations = tuple(o for notation in notations for o in notation.operations)
+        symbols = (*operations, "=", ":", "<end>", *(notation.start for notation in notations))
+        if task.signed:
+            symbols += SIGNS
         # In brackets, so that the count -3 of a division is not read where `54-321` is meant.
         counts = tuple(f"[{action}]" for action in ACTIONS)
         self.vocabulary = Vocabulary(
@@ -126,7 +139,7 @@ class CalculatorFormat:
         self.end_id = self.vocabulary.id("<end>")
         self.members = tuple(
             _member(notation, task, self.vocabulary)
-            for notation in _NOTATIONS
+            for notation in notations
             if set(notation.operations) & set(task.operations)
         )
 

@@ -44,6 +44,8 @@ class FormatConfig(ConfigFamily):
     """Largest number of operands that the format can write in arithmetic; None means any number."""
     writes: ClassVar[str] = "calculations with two operands"
     """Description of the tasks that the format can write, for error messages."""
+    signed_operations: ClassVar[tuple[str, ...]] = ()
+    """Operations that the format can write of operands of either sign."""
 
     def obstacle(self, task: TaskConfig) -> str | None:
         """Return why this format cannot write a task, or None if it can."""
@@ -260,6 +262,7 @@ class CalculatorFormatConfig(FormatConfig):
 
     kind: ClassVar = "calculator"
     coordinates: ClassVar = ("index", "step", "row", "place")
+    signed_operations: ClassVar = ("+", "-")
 
     def construct(self, task: TaskConfig) -> "Format":
         from abacist.formats.calculator import CalculatorFormat
@@ -436,16 +439,27 @@ FORMATS: Registry[FormatConfig] = Registry(
 """Named formats for `--format NAME`."""
 
 
+def _obstacle(format: FormatConfig, task: TaskConfig) -> str | None:
+    """Return why a format cannot write a task, or None if it can, with the signs of its operands."""
+    if isinstance(task, ArithmeticConfig) and task.signed:
+        lacking = [o for o in task.operations if o not in format.signed_operations]
+        if lacking:
+            return f"it writes {' '.join(lacking)} of operands from 0 up only"
+    return format.obstacle(task)
+
+
 def check_writes(format: FormatConfig, task: TaskConfig) -> None:
     """Raise `ConfigurationError` if a format cannot write a task, naming the formats that can."""
-    obstacle = format.obstacle(task)
+    obstacle = _obstacle(format, task)
     if obstacle is None:
         return
-    able = [name for name, other in FORMATS.items() if other.obstacle(task) is None]
+    able = [name for name, other in FORMATS.items() if _obstacle(other, task) is None]
     also = f" (or {', '.join(able[1:])})" if able[1:] else ""
     advice = (
         f"Try --format {able[0]}{also}." if able else "No format can; an extension may add one."
     )
+    if not able and isinstance(task, ArithmeticConfig) and task.signed:
+        advice = "Try --task.signed false."
     raise ConfigurationError(
         f"the {format.kind} format cannot write this {task.kind} task: {obstacle}. {advice}"
     )

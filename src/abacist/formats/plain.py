@@ -448,10 +448,12 @@ class PlainFormat:
             return text
         if text == "0":
             return None
-        return _complement(text, width) if config.negative == "complement" else "-" + text
+        return (
+            negative_of_complement(text, width) if config.negative == "complement" else "-" + text
+        )
 
 
-def _complement(text: str, width: int) -> str:
+def negative_of_complement(text: str, width: int) -> str:
     """Return the negative number whose ten's complement, of `width` digits, is `text`."""
     nines = "".join(str(9 - int(digit)) for digit in text.zfill(width))
     # 10^width - x is 1 more than the nines' complement. Strings have no limit, unlike int() in Python.

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 from abacist.vocabulary import Vocabulary
 
+SIGNS = ("⁺", "⁻")
+"""The signs of numbers from 0 up and below 0, which are no operators."""
+
 
 @dataclass(frozen=True)
 class SharedNotation:

@@ -166,7 +166,8 @@ def _one_digit_changed(problem: Problems) -> Problems:
                     changed.append(digits)
     rows = torch.zeros(len(changed), dtype=torch.int64)
     shapes = Shapes(problem.lengths_BN[rows], problem.operation_B[rows])
-    return Problems(torch.stack(changed), shapes)
+    signs = None if problem.negative_BN is None else problem.negative_BN[rows]
+    return Problems(torch.stack(changed), shapes, signs)
 
 
 def _highest_difference(

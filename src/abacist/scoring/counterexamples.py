@@ -3,8 +3,9 @@
 Random problems are mostly easy. The search starts with random problems and with long carry chains,
 and keeps those with the smallest margins. It then mutates these: it changes digits, writes one
 digit into several columns, reverses the order of operands, takes an operand from another problem,
-and again keeps the smallest margins. It stops at the first batch with a wrong answer. A search
-without a counterexample proves nothing; its budget says how many candidates were tried.
+changes signs if operands have any, and again keeps the smallest margins. It stops at the first
+batch with a wrong answer. A search without a counterexample proves nothing; its budget says how
+many candidates were tried.
 """
 
 from collections.abc import Iterator
@@ -116,6 +117,7 @@ def _candidates(
         and task.operations == ("+",)
         and task.config.max_operands == 2
         and not task.config.operand_digits
+        and not task.config.signed
     ):
         chains = (0.0,) * (task.config.max_digits // 2) + (1.0,) * (
             task.config.max_digits - task.config.max_digits // 2 + 1
@@ -150,6 +152,10 @@ def mutated(task: Task, problems: Problems, children: int, generator: torch.Gene
         digits = torch.where(outside.view(-1, 1, 1), parents.digits_BNW, mutations.digits_BNW)
         lengths = torch.where(outside.unsqueeze(1), parents.lengths_BN, mutations.lengths_BN)
         return Problems(digits, Shapes(lengths, parents.operation_B))
+    if parents.negative_BN is not None:
+        # Signs stay where they are, and one in four is changed.
+        changes = torch.rand(lengths.shape, generator=generator) < 0.25
+        return mutations.with_signs(parents.negative_BN ^ changes)
     return mutations
 
 

@@ -27,9 +27,10 @@ _SMALLEST_RATIO = 1.25
 def carry_chains(task: Task, problems: Problems) -> Tensor | None:
     """Return the longest carry chain of every sum, int64 (B,); -1 for problems that are no sums.
 
-    The result is None for tasks without sums.
+    The result is None for tasks without sums, and for signed operands: which columns carry then
+    depends on how numbers below 0 are written.
     """
-    if not isinstance(task, Arithmetic) or "+" not in task.operations:
+    if not isinstance(task, Arithmetic) or "+" not in task.operations or task.config.signed:
         return None
     if task.operations == ("+",):
         return task.longest_carry_chain(problems)

@@ -8,6 +8,7 @@ in one digit only.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import torch
 from torch import Tensor
@@ -134,7 +135,7 @@ def _lists(task: Sorting) -> Iterator[_Probe]:
 
 
 def _probes(trained_model: TrainedModel, operation: str) -> Iterator[_Probe]:
-    """Yield the probes of one operation."""
+    """Yield the probes of one operation; if operands are signed, each with all combinations of signs."""
     task = trained_model.task
     assert isinstance(task, Arithmetic)
     trained = task.config.longest_operand
@@ -142,6 +143,8 @@ def _probes(trained_model: TrainedModel, operation: str) -> Iterator[_Probe]:
 
     def probe(name: str, kind: str, pairs: list[tuple[int, int]]) -> Iterator[_Probe]:
         """Yield one probe of trained lengths and one beyond, without divisions by zero."""
+        if task.config.signed:
+            pairs = [pair for a, b in pairs for pair in dict.fromkeys(product((a, -a), (b, -b)))]
         possible = [pair for pair in pairs if not (operation in _DIVISIONS and pair[1] == 0)]
         within = [pair for pair in possible if _digits(pair) <= trained]
         beyond = [pair for pair in possible if _digits(pair) > trained]
@@ -183,7 +186,7 @@ def _carries(operation: str, lengths: list[int]) -> tuple[str, list[tuple[int, i
 
 
 def _digits(pair: tuple[int, int]) -> int:
-    return max(len(str(number)) for number in pair)
+    return max(len(str(abs(number))) for number in pair)
 
 
 def _problems(pairs: list[tuple[int, int]], operation: str, num_operands: int) -> Problems:
@@ -209,7 +212,9 @@ def _commuted(trained_model: TrainedModel, judge: Judge, operation: str) -> Row:
     codes = Shapes.of(pairs.lengths_BN, operation).operation_B
     pairs = pairs[(pairs.operation_B == codes).nonzero().squeeze(1)[:_PAIRS]]
     swapped = Problems(
-        pairs.digits_BNW.flip(1), Shapes(pairs.lengths_BN.flip(1), pairs.operation_B)
+        pairs.digits_BNW.flip(1),
+        Shapes(pairs.lengths_BN.flip(1), pairs.operation_B),
+        None if pairs.negative_BN is None else pairs.negative_BN.flip(1),
     )
     name = f"a{operation}b and b{operation}a answered alike"
     first, second = (judge.verdicts(problems, name, work=0) for problems in (pairs, swapped))

@@ -95,9 +95,14 @@ def _rows(name: str, values: Tensor, verdicts: Verdicts) -> list[Row]:
 def _with_carry_chain_sampling(trained_model: TrainedModel) -> TrainedModel | None:
     """Return the model with sums drawn by their longest carry chain; None for tasks without that."""
     task = trained_model.task
-    if not isinstance(task, Arithmetic) or (task.operations, task.config.max_operands) != (
+    if not isinstance(task, Arithmetic) or (
+        task.operations,
+        task.config.max_operands,
+        task.config.signed,
+    ) != (
         ("+",),
         2,
+        False,
     ):
         return None
     sampling: ArithmeticConfig = replace(task.config, sampling="carry-chains", carry_chains=())

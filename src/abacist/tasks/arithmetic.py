@@ -1,4 +1,4 @@
-"""Calculations with non-negative integers: one operation, or a mixture of several.
+"""Calculations with integers: one operation, or a mixture of several.
 
 >>> task = Arithmetic(ArithmeticConfig(operations=("+", "//")))
 >>> task.answer(task.parse(["999+1", "1000//7"])).texts()
@@ -16,7 +16,7 @@ from abacist.tasks import carry_chains, digits
 from abacist.tasks.column_rule import ColumnRule
 from abacist.tasks.config import MOST_ASKED_OPERANDS, ArithmeticConfig
 from abacist.tasks.problems import OPERATIONS, Numbers, Problems, Shapes
-from abacist.tasks.reading import quoted, whole_number
+from abacist.tasks.reading import quoted, signed_number, whole_number
 from abacist.tasks.space import Space
 
 _VERBS = {
@@ -91,10 +91,14 @@ class Arithmetic:
             drawn = _rich_in_nines(drawn, shapes.lengths_BN, generator)
         elif self.config.sampling == "propagate":
             drawn = _propagating(drawn, shapes.lengths_BN, generator)
-        return Problems(drawn, shapes)
+        problems = Problems(drawn, shapes)
+        if not self.config.signed:
+            return problems
+        half = torch.rand(shapes.lengths_BN.shape, generator=generator) < 0.5
+        return problems.with_signs(half & (shapes.lengths_BN > 0))
 
     def answer(self, problems: Problems) -> Numbers:
-        """Return the exact results; differences may be negative."""
+        """Return the exact results, as Python does: quotients are rounded down."""
         if len(self.operations) == 1:
             return _calculate(self.operations[0], problems)
         parts = []
@@ -111,7 +115,8 @@ class Arithmetic:
             lengths[rows] = part.lengths_B
             if part.negative_B is not None:
                 negative[rows] = part.negative_B
-        return Numbers(results, lengths, negative if "-" in self.operations else None)
+        may_be_negative = self.config.signed or "-" in self.operations
+        return Numbers(results, lengths, negative if may_be_negative else None)
 
     def measures(self, problems: Problems) -> dict[str, Tensor]:
         """Measure lengths, the answer if it is short, and for sums the longest carry chain."""
@@ -125,7 +130,7 @@ class Arithmetic:
             values = (answer.digits_BW.long() * powers).sum(dim=1)
             step = max(1, 10**self.config.longest_operand // 25)
             measures[f"size of the answer, in steps of {step:,}"] = values // step
-        if self.operations == ("+",):
+        if self.operations == ("+",) and not self.config.signed:
             measures["longest carry chain"] = self.longest_carry_chain(problems)
         return measures
 
@@ -149,11 +154,11 @@ class Arithmetic:
         ranges = tuple(
             tuple(divided if operation in _DIVISIONS else values) for operation in self.operations
         )
-        space = Space(self.operations, ranges)
+        space = Space(self.operations, ranges, config.signed)
         return space if space.is_countable else None
 
     def column_rule(self) -> ColumnRule | None:
-        """Return addition or subtraction as a machine that reads columns; None for other operations.
+        """Return addition or subtraction as a machine that reads columns; None for other tasks.
 
         A sum has the digit (a + b + … + carry) mod 10, and the rest is carried. A difference has
         the digit (a - b - borrow) mod 10. A borrow that remains after the last column means that
@@ -168,6 +173,8 @@ class Arithmetic:
             difference = digits_nN[:, 0] - digits_nN[:, 1] - state_n
             return difference % 10, (difference < 0).long()
 
+        if self.config.signed:
+            return None
         if self.operations == ("+",):
             return ColumnRule(add)
         return ColumnRule(subtract, left_over="sign") if self.operations == ("-",) else None
@@ -204,14 +211,15 @@ class Arithmetic:
     def claim(self) -> str:
         """What a model that is always right does, as in `adds all pairs of non-negative integers`."""
         count = self.config.max_operands
+        kind = "integers" if self.config.signed else "non-negative integers"
         if self.config.min_operands < count:
             operands = f"{self.config.min_operands} to {count}"
         else:
             operands = "all pairs of" if count == 2 else f"any {count}"
         if len(self.operations) == 1:
-            return f"{_VERBS[self.operations[0]]} {operands} non-negative integers"
+            return f"{_VERBS[self.operations[0]]} {operands} {kind}"
         *others, last = self.operations
-        return f"is right for {', '.join(others)} and {last} of {operands} non-negative integers"
+        return f"is right for {', '.join(others)} and {last} of {operands} {kind}"
 
     def _draw_lengths(
         self, num_problems: int, operation_B: Tensor, generator: torch.Generator
@@ -258,9 +266,13 @@ class Arithmetic:
         if not expression.strip():
             raise ProblemError(f"empty problem: type {self._kind()}, such as {self.example}.")
         question = expression.strip().removesuffix("=")
-        symbols = re.findall(r"//|[-+*%]", question)
-        parts = [part.strip() for part in re.split(r"//|[-+*%]", question)]
-        operands = [whole_number(part, expression, max_digits) for part in parts]
+        if self.config.signed:
+            symbols, parts = _signed_parts(question)
+            operands = [signed_number(part, expression, max_digits) for part in parts]
+        else:
+            symbols = re.findall(r"//|[-+*%]", question)
+            parts = [part.strip() for part in re.split(r"//|[-+*%]", question)]
+            operands = [whole_number(part, expression, max_digits) for part in parts]
         is_known = len(set(symbols)) == 1 and symbols[0] in self.operations
         is_counted = self.config.min_operands <= len(parts) <= self._most_asked
         if not (is_known and is_counted and None not in operands):
@@ -269,8 +281,9 @@ class Arithmetic:
                 f"Type {self._counts()}, such as {self.example}."
             )
         if symbols[0] in _DIVISIONS and operands[1] == "0":
+            divisor = "other than 0" if self.config.signed else "from 1 up"
             raise ProblemError(
-                f"{quoted(expression)} divides by zero; type a divisor from 1 up, "
+                f"{quoted(expression)} divides by zero; type a divisor {divisor}, "
                 f"such as 56{symbols[0]}12."
             )
         return symbols[0], [operand for operand in operands if operand is not None]
@@ -291,8 +304,10 @@ class Arithmetic:
 
     def _complaint(self, expression: str, parts: list[str], symbols: list[str]) -> str:
         """Say what is wrong with an expression that this task cannot read."""
-        numbers = all(part.isascii() and part.isdigit() for part in parts if part)
-        if "-" in symbols and ("" in parts or "-" not in self.operations):
+        magnitudes = [part.removeprefix("-") if self.config.signed else part for part in parts]
+        numbers = all(part.isascii() and part.isdigit() for part in magnitudes if part)
+        is_minus_sign = "-" in symbols and ("" in parts or "-" not in self.operations)
+        if is_minus_sign and not self.config.signed:
             return "it has a minus sign; operands are whole numbers from 0 up."
         unknown = [symbol for symbol in symbols if symbol not in self.operations]
         if unknown and "" not in parts and numbers:
@@ -311,6 +326,24 @@ class Arithmetic:
         return (
             f"it is not a {'sum' if self.operations == ('+',) else 'calculation'} of whole numbers."
         )
+
+
+def _signed_parts(question: str) -> tuple[list[str], list[str]]:
+    """Return the operators of what a person typed, such as `-12 - (-3)`, and its operands.
+
+    A minus sign belongs to the operand after it if no digit stands before it, as in Python.
+    """
+    symbols: list[str] = []
+    parts = [""]
+    for token in re.findall(r"\([^()]*\)|//|[-+*%]|[^-+*%/()]+|.", question):
+        is_operator = token in ("//", "+", "-", "*", "%")
+        if is_operator and (token != "-" or parts[-1].strip().strip("-")):
+            symbols.append(token)
+            parts.append("")
+        else:
+            parts[-1] += token
+    bracketed = (re.sub(r"^\((.*)\)$", r"\1", part.strip()) for part in parts)
+    return symbols, [re.sub(r"^\s*-\s*", "-", part).strip() for part in bracketed]
 
 
 def _rich_in_nines(digits_BNW: Tensor, lengths_BN: Tensor, generator: torch.Generator) -> Tensor:
@@ -353,6 +386,8 @@ def _draw_columns(weights: Tensor, generator: torch.Generator) -> Tensor:
 
 def _calculate(operation: str, problems: Problems) -> Numbers:
     """Return the results of problems that all have the same operation."""
+    if problems.negative_BN is not None:
+        return _calculate_signed(operation, problems, *problems.negative_BN.unbind(dim=1))
     if operation == "+":
         sums, _ = _running_sums(problems)[-1]
         return Numbers(sums, digits.significant(sums))
@@ -370,6 +405,42 @@ def _calculate(operation: str, problems: Problems) -> Numbers:
     quotient, remainder = division.quotient_SB.t().flip(1), division.remainder_BW
     results = quotient if operation == "//" else remainder
     return Numbers(results, digits.significant(results))
+
+
+def _calculate_signed(
+    operation: str, problems: Problems, a_negative_B: Tensor, b_negative_B: Tensor
+) -> Numbers:
+    """Return the results of problems of two operands, from their magnitudes and signs."""
+    magnitudes = Problems(problems.digits_BNW, problems.shapes)
+    differ_B = a_negative_B != b_negative_B
+    if operation in ("+", "-"):
+        # a - b is a + (-b). Magnitudes are added if the signs are equal, and else subtracted.
+        added, subtracted = _calculate("+", magnitudes), _calculate("-", magnitudes)
+        adds_B = differ_B if operation == "-" else ~differ_B
+        wider = added.digits_BW.shape[1] - subtracted.digits_BW.shape[1]
+        difference = torch.nn.functional.pad(subtracted.digits_BW, (0, wider))
+        results = torch.where(adds_B.unsqueeze(1), added.digits_BW, difference)
+        assert subtracted.negative_B is not None
+        return _signed(results, a_negative_B ^ (~adds_B & subtracted.negative_B))
+    results = _calculate(operation, magnitudes).digits_BW
+    if operation == "*":
+        return _signed(results, differ_B)
+    # If the signs differ and there is a remainder, rounding down changes the quotient and the remainder.
+    remainder = _calculate("%", magnitudes).digits_BW
+    changes_B = differ_B & (remainder != 0).any(dim=1)
+    if operation == "//":
+        one = torch.zeros_like(results)
+        one[:, 0] = changes_B
+        return _signed(digits.add(results, one)[0], differ_B)
+    divisor = problems.operand(1).digits_BW[:, : remainder.shape[1]]
+    complement, _ = digits.subtract_modulo(divisor, remainder)
+    return _signed(torch.where(changes_B.unsqueeze(1), complement, remainder), b_negative_B)
+
+
+def _signed(results_BW: Tensor, negative_B: Tensor) -> Numbers:
+    """Return results of these magnitudes; 0 is never negative."""
+    is_zero_B = (results_BW == 0).all(dim=1)
+    return Numbers(results_BW, digits.significant(results_BW), negative_B & ~is_zero_B)
 
 
 def _running_sums(problems: Problems) -> list[tuple[Tensor, Tensor]]:

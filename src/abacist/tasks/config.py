@@ -43,7 +43,7 @@ class TaskConfig(ConfigFamily):
 
 @dataclass(frozen=True, kw_only=True)
 class ArithmeticConfig(TaskConfig):
-    """Calculate with non-negative integers: one operation, or a mixture of several."""
+    """Calculate with integers: one operation, or a mixture of several."""
 
     kind: ClassVar = "arithmetic"
 
@@ -65,6 +65,8 @@ class ArithmeticConfig(TaskConfig):
     """Fixed lengths of the operands in digits, such as 20,10; an empty list means random lengths."""
     carry_chains: tuple[float, ...] = ()
     """With sampling carry-chains: relative frequencies of longest chains of 0, 1, 2 … columns; an empty list means equal frequencies."""  # noqa: E501
+    signed: bool = False
+    """Draw each operand below 0 with probability one half, and accept negative operands such as `-12+34`."""
 
     def conflicts(self, path: str) -> Iterator[str]:
         typed = ",".join(self.operations)
@@ -86,6 +88,16 @@ class ArithmeticConfig(TaskConfig):
             yield (
                 f"{path}.sampling {self.sampling} is for sums of 2 operands, got {typed} of up to "
                 f"{self.max_operands}. Try --{path}.sampling lengths."
+            )
+        if self.signed and self.max_operands > 2:
+            yield (
+                f"{path}.signed is for problems of 2 operands, got {path}.max_operands "
+                f"{self.max_operands}. Try --{path}.signed false."
+            )
+        if self.signed and self.sampling not in ("lengths", "nines"):
+            yield (
+                f"{path}.signed draws operands by lengths or nines, got {path}.sampling "
+                f"{self.sampling}. Try --{path}.sampling lengths."
             )
         if self.carry_chains and self.sampling != "carry-chains":
             yield (

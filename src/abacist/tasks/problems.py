@@ -41,6 +41,13 @@ class Numbers:
         negative_B = None if self.negative_B is None else self.negative_B[rows]
         return Numbers(self.digits_BW[rows], self.lengths_B[rows], negative_B)
 
+    @property
+    def is_negative_B(self) -> Tensor:
+        """Which numbers are below 0, bool (B,), also if none is."""
+        if self.negative_B is not None:
+            return self.negative_B
+        return torch.zeros_like(self.lengths_B, dtype=torch.bool)
+
     def texts(self) -> list[str]:
         """Return each number in the usual notation, most significant digit first."""
         # One text for all numbers: converting each alone takes several times as long.
@@ -137,6 +144,8 @@ class Problems:
     digits_BNW: Tensor
     """Digits of the operands, uint8, least significant first; 0 after an operand's last digit."""
     shapes: Shapes
+    negative_BN: Tensor | None = None
+    """Which operands are below 0, bool; None if no operand is. The number 0 is not."""
 
     def __post_init__(self) -> None:
         if self.digits_BNW.shape[:2] != self.lengths_BN.shape:
@@ -149,7 +158,13 @@ class Problems:
         return self.digits_BNW.shape[0]
 
     def __getitem__(self, rows: Tensor | slice) -> "Problems":
-        return Problems(self.digits_BNW[rows], self.shapes[rows])
+        negative = None if self.negative_BN is None else self.negative_BN[rows]
+        return Problems(self.digits_BNW[rows], self.shapes[rows], negative)
+
+    def with_signs(self, negative_BN: Tensor) -> "Problems":
+        """Return problems of the same magnitudes, with these operands below 0 unless they are 0."""
+        is_zero_BN = (self.digits_BNW == 0).all(dim=2)
+        return Problems(self.digits_BNW, self.shapes, negative_BN & ~is_zero_BN)
 
     @property
     def lengths_BN(self) -> Tensor:
@@ -171,9 +186,17 @@ class Problems:
         """Number of operands of every problem, int64."""
         return (self.lengths_BN > 0).sum(dim=1)
 
+    @property
+    def is_negative_BN(self) -> Tensor:
+        """Which operands are below 0, bool (B, N), also if none is."""
+        if self.negative_BN is not None:
+            return self.negative_BN
+        return torch.zeros_like(self.lengths_BN, dtype=torch.bool)
+
     def operand(self, position: int) -> Numbers:
         """Return one operand of every problem, with length 0 if the problem lacks it."""
-        return Numbers(self.digits_BNW[:, position], self.lengths_BN[:, position])
+        negative_B = None if self.negative_BN is None else self.negative_BN[:, position]
+        return Numbers(self.digits_BNW[:, position], self.lengths_BN[:, position], negative_B)
 
     @staticmethod
     def from_integers(rows: list[tuple[int, ...]], operation: str = "+") -> "Problems":
@@ -186,9 +209,17 @@ class Problems:
         """Return problems from their operands in the usual notation, most significant digit first.
 
         Args:
-            rows: operands of each problem.
+            rows: operands of each problem; those below 0 begin with `-`.
             operations: operation of each problem, of `OPERATIONS`.
         """
+        if any(text.startswith("-") for row in rows for text in row):
+            magnitudes = [[text.removeprefix("-") for text in row] for row in rows]
+            problems = Problems.from_texts(magnitudes, operations)
+            negative = torch.zeros_like(problems.lengths_BN, dtype=torch.bool)
+            for i, row in enumerate(rows):
+                for j, text in enumerate(row):
+                    negative[i, j] = text.startswith("-")
+            return problems.with_signs(negative)
         width = max((len(text) for row in rows for text in row), default=1)
         num_operands = max((len(row) for row in rows), default=2)
         digits = torch.zeros(len(rows), num_operands, width, dtype=torch.uint8)
@@ -221,4 +252,6 @@ def concatenate(parts: list[Problems]) -> Problems:
         torch.cat([part.lengths_BN for part in parts]),
         torch.cat([part.operation_B for part in parts]),
     )
-    return Problems(torch.cat(digits), shapes)
+    if all(part.negative_BN is None for part in parts):
+        return Problems(torch.cat(digits), shapes)
+    return Problems(torch.cat(digits), shapes, torch.cat([part.is_negative_BN for part in parts]))

@@ -12,6 +12,13 @@ def quoted(expression: str) -> str:
     return repr(expression)
 
 
+def signed_number(text: str, expression: str, max_digits: int) -> str | None:
+    """Return a number that may begin with a minus sign; otherwise as `whole_number`."""
+    magnitude = whole_number(text.removeprefix("-"), expression, max_digits)
+    is_negative = text.startswith("-") and magnitude not in (None, "0")
+    return f"-{magnitude}" if is_negative else magnitude
+
+
 def whole_number(text: str, expression: str, max_digits: int) -> str | None:
     """Return a number without leading zeros, or None if `text` is not a whole number.
 

@@ -26,12 +26,21 @@ class Space:
 
     operations: tuple[str, ...]
     ranges: tuple[tuple[tuple[int, int], ...], ...]
-    """Smallest value, and one more than the largest, of each operation's operands."""
+    """Smallest magnitude, and one more than the largest, of each operation's operands."""
+    signed: bool = False
+    """Whether each magnitude but 0 occurs with both signs."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Number of problems of every operation."""
-        return tuple(math.prod(end - first for first, end in ranges) for ranges in self.ranges)
+        return tuple(
+            math.prod(end - first + self._num_negative(first, end) for first, end in ranges)
+            for ranges in self.ranges
+        )
+
+    def _num_negative(self, first: int, end: int) -> int:
+        """Return the number of values below 0 of an operand with these magnitudes."""
+        return end - max(1, first) if self.signed else 0
 
     def __len__(self) -> int:
         return sum(self.sizes)
@@ -47,7 +56,12 @@ class Space:
         ends = sizes.cumsum(0)
         kind = torch.searchsorted(ends, index_B, right=True)
         rest = index_B - (ends - sizes)[kind]
-        ranges = torch.tensor(self.ranges, device=index_B.device)[kind]
+        limits = [
+            [(first - self._num_negative(first, end), end) for first, end in ranges]
+            for ranges in self.ranges
+        ]
+        smallest = torch.tensor(self.ranges, device=index_B.device)[kind, :, 0]
+        ranges = torch.tensor(limits, device=index_B.device)[kind]
         operands = []
         for position in reversed(range(ranges.shape[1])):
             begin, end = ranges[:, position].unbind(dim=1)
@@ -56,8 +70,12 @@ class Space:
             operands.append(begin + rest - higher * count)
             rest = higher
         values = torch.stack(operands[::-1], dim=1)
+        negative = values < smallest
+        # Below the smallest magnitude m, the indices go on as if -m stood directly before m.
+        values = torch.where(negative, smallest - values + (smallest - 1).clamp(min=0), values)
         width = max(len(str(end - 1)) for operands in self.ranges for _, end in operands)
         digits_BNW = digits.of_values(values, width)
         codes = [OPERATIONS.index(operation) for operation in self.operations]
         operation = torch.tensor(codes, dtype=torch.uint8, device=index_B.device)[kind]
-        return Problems(digits_BNW, Shapes(digits.significant(digits_BNW), operation))
+        problems = Problems(digits_BNW, Shapes(digits.significant(digits_BNW), operation))
+        return problems.with_signs(negative) if self.signed else problems

@@ -1,0 +1,63 @@
+"""What the queries of lines that are really written see, to compare with an enumeration.
+
+It is described by ids and coordinates alone, which is all that the model gets.
+"""
+
+import torch
+from torch import Tensor
+
+from abacist.certificates.receptive_fields import Context
+from abacist.models.coordinates import Coordinates
+from abacist.models.teacher_forcing import coordinates_of
+from abacist.scoring.trained_model import TrainedModel
+from abacist.tasks.problems import Problems
+
+SLOTS, FAR = 7, 9
+"""Largest number of tokens that a query sees; a difference of coordinates that no window reaches."""
+
+Seen = set[tuple[int, ...]]
+"""Contexts with what follows: for each token its id and where it stands, in one number."""
+
+
+def coded(ids_NM: Tensor, coordinates: list[Tensor], following_N: Tensor) -> Tensor:
+    """Return what N queries, the last of their M tokens, see, and what follows, (N, SLOTS + 1)."""
+    code = ids_NM.long() + 1
+    for values in coordinates:
+        difference = torch.where(values >= 0, values - values[:, -1:], -FAR)
+        code = 2 * FAR * code + difference.clamp(-FAR, FAR - 1) + FAR
+    padded = torch.nn.functional.pad(code, (0, SLOTS - code.shape[1]))
+    return torch.cat([padded, following_N.long().unsqueeze(1)], dim=1)
+
+
+def each_once(rows: list[Tensor]) -> Seen:
+    return set(map(tuple, torch.cat(rows).unique(dim=0).tolist()))
+
+
+def axes(coordinates: Coordinates) -> list[Tensor]:
+    assert coordinates.row is not None
+    assert coordinates.step is not None
+    return [coordinates.place.long(), coordinates.row.long(), coordinates.step.long()]
+
+
+def seen_in(trained_model: TrainedModel, problems: Problems) -> Seen:
+    """Return what every query of these problems sees, each once."""
+    task, format = trained_model.task, trained_model.format
+    lines = format.write(problems, task.answer(problems))
+    visible = trained_model.model.visibility(coordinates_of(lines))[0]
+    line, query = lines.target[:, 1:].nonzero().unbind(dim=1)
+    rows = []
+    counts = visible[line, query].sum(dim=1)
+    for count in counts.unique().tolist():
+        own = counts == count
+        tokens = visible[line[own], query[own]].nonzero()[:, 1].view(-1, count)
+        at = line[own].unsqueeze(1)
+        whole = Coordinates(lines.index, lines.place, lines.row, lines.step)
+        values = [axis[at, tokens] for axis in axes(whole)]
+        rows.append(coded(lines.ids[at, tokens], values, lines.ids[line[own], query[own] + 1]))
+    return each_once(rows)
+
+
+def rows_of(context: Context) -> Tensor:
+    count = len(context.target)
+    values = [axis.expand(count, -1) for axis in axes(context.pattern.coordinates)]
+    return coded(context.ids, values, context.target)

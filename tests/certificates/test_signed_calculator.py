@@ -1,0 +1,99 @@
+"""The enumeration of the calculator's neighbourhoods for signed operands, against written problems."""
+
+import random
+
+import pytest
+import torch
+from contexts_in_lines import Seen, each_once, rows_of, seen_in
+
+from abacist.certificates import certificate
+from abacist.certificates.joint_enumeration import JointEnumeration
+from abacist.configuration import override
+from abacist.recipes import find
+from abacist.runs.run import build_model, build_problems
+from abacist.scoring.trained_model import TrainedModel
+from abacist.tasks.arithmetic import Arithmetic
+from abacist.tasks.config import ArithmeticConfig
+from abacist.tasks.problems import Problems, Shapes
+
+RECIPE = override(
+    find("calculator"),
+    {
+        "model.width": 8,
+        "model.mlp_width": 8,
+        "task.operations": "+,-",
+        "task.weights": "",
+        "task.signed": "true",
+    },
+)
+TASK, FORMAT = build_problems(RECIPE)
+MODEL = build_model(RECIPE)
+TRAINED_MODEL = TrainedModel(MODEL, TASK, FORMAT)
+
+COUNTS = {("+",): 20_906, ("-",): 20_906}
+"""Neighbourhoods of each notation, as docs/certificate-calculator.md counts them."""
+
+
+@pytest.fixture(scope="module")
+def enumeration() -> JointEnumeration:
+    enumerated = certificate._enumeration(MODEL, TASK, FORMAT, 1e10)
+    assert isinstance(enumerated, JointEnumeration)
+    return enumerated
+
+
+@pytest.fixture(scope="module")
+def listed(enumeration: JointEnumeration) -> Seen:
+    return each_once([rows_of(context) for part, _ in enumeration.parts() for context in part])
+
+
+def drawn(operation: str, lengths: tuple[int, int], count: int, seed: int) -> Problems:
+    shapes = Shapes.of(torch.tensor([lengths]).expand(count, 2), operation)
+    return TASK.draw(shapes, torch.Generator().manual_seed(seed))
+
+
+def test_the_neighbourhoods_are_as_many_as_the_documentation_counts(enumeration, listed):
+    counts = dict.fromkeys(COUNTS, 0)
+    for part, _ in enumeration.parts():
+        ids, _, _ = certificate._distinct(part)
+        counts[part[0].operations] += len(ids)
+    assert counts == COUNTS
+    assert len(listed) == sum(COUNTS.values())
+
+
+@pytest.mark.parametrize("operation", TASK.operations)
+def test_all_problems_of_short_numbers_show_nothing_that_is_not_listed(listed, operation):
+    config = ArithmeticConfig(operations=(operation,), signed=True, max_digits=2)
+    space = Arithmetic(config).space()
+    assert space is not None
+    found = seen_in(TRAINED_MODEL, space.problems(torch.arange(0, len(space), 5)))
+    assert len(found) > 100
+    assert found <= listed
+
+
+@pytest.mark.parametrize("operation", TASK.operations)
+def test_longer_problems_show_nothing_that_is_not_listed(listed, operation):
+    """Half of them are rich in nines, as the recipe draws them; either number may be the longer one."""
+    for k in range(16):
+        problems = drawn(operation, (1 + 5 * k % 12, 1 + 7 * k % 9), 20, k)
+        assert seen_in(TRAINED_MODEL, problems) <= listed
+
+
+def test_every_neighbourhood_occurs_in_the_problem_that_is_made_from_it(enumeration):
+    sample = random.Random(0)
+    for part, _ in enumeration.parts():
+        for context in part:
+            rows = rows_of(context)
+            for case in sample.sample(range(len(rows)), min(4, len(rows))):
+                (operation, *_) = context.operations
+                problem = Problems.from_texts([context.operands(case)], [operation])
+                assert tuple(rows[case].tolist()) in seen_in(TRAINED_MODEL, problem)
+
+
+def test_long_lines_show_the_same_contexts_to_the_model_as_receptive_fields_alone(enumeration):
+    exact = certificate._double_copy(MODEL)
+    with torch.no_grad():
+        assert certificate._locality_error(exact, enumeration) < 1e-9
+
+
+def test_the_claim_is_about_all_integers(enumeration):
+    assert enumeration.claim.endswith("of all pairs of integers of every length.")
