@@ -411,7 +411,6 @@ def find_calculation(recipe: dict[str, Any], covered: list[Columns]) -> Columns:
     reasons = []
     for calculation in covered:
         try:
-            # Runs from before there were signed operands do not mention them.
             check_settings("task", {"signed": False} | recipe["task"], calculation.task)
             check_settings("format", recipe["format"], calculation.format)
             return calculation

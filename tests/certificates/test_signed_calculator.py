@@ -18,19 +18,13 @@ from abacist.tasks.problems import Problems, Shapes
 
 RECIPE = override(
     find("calculator"),
-    {
-        "model.width": 8,
-        "model.mlp_width": 8,
-        "task.operations": "+,-",
-        "task.weights": "",
-        "task.signed": "true",
-    },
+    {"model.width": 8, "model.mlp_width": 8, "task.signed": "true"},
 )
 TASK, FORMAT = build_problems(RECIPE)
 MODEL = build_model(RECIPE)
 TRAINED_MODEL = TrainedModel(MODEL, TASK, FORMAT)
 
-COUNTS = {("+",): 20_906, ("-",): 20_906}
+COUNTS = {("+",): 20_906, ("-",): 20_906, ("*",): 67_560, ("//", "%"): 272_837}
 """Neighbourhoods of each notation, as docs/certificate-calculator.md counts them."""
 
 
@@ -57,7 +51,7 @@ def test_the_neighbourhoods_are_as_many_as_the_documentation_counts(enumeration,
         ids, _, _ = certificate._distinct(part)
         counts[part[0].operations] += len(ids)
     assert counts == COUNTS
-    assert len(listed) == sum(COUNTS.values())
+    assert len(listed) == sum(COUNTS.values()) == 382_209
 
 
 @pytest.mark.parametrize("operation", TASK.operations)
@@ -65,7 +59,7 @@ def test_all_problems_of_short_numbers_show_nothing_that_is_not_listed(listed, o
     config = ArithmeticConfig(operations=(operation,), signed=True, max_digits=2)
     space = Arithmetic(config).space()
     assert space is not None
-    found = seen_in(TRAINED_MODEL, space.problems(torch.arange(0, len(space), 5)))
+    found = seen_in(TRAINED_MODEL, space.problems(torch.arange(0, len(space), 17)))
     assert len(found) > 100
     assert found <= listed
 
@@ -83,10 +77,12 @@ def test_every_neighbourhood_occurs_in_the_problem_that_is_made_from_it(enumerat
     for part, _ in enumeration.parts():
         for context in part:
             rows = rows_of(context)
-            for case in sample.sample(range(len(rows)), min(4, len(rows))):
-                (operation, *_) = context.operations
-                problem = Problems.from_texts([context.operands(case)], [operation])
-                assert tuple(rows[case].tolist()) in seen_in(TRAINED_MODEL, problem)
+            for case in sample.sample(range(len(rows)), min(2, len(rows))):
+                # A neighbourhood of divisions may show which of the two operators the problem has.
+                operations = list(context.operations)
+                rows_of_operands = [context.operands(case)] * len(operations)
+                problems = Problems.from_texts(rows_of_operands, operations)
+                assert tuple(rows[case].tolist()) in seen_in(TRAINED_MODEL, problems)
 
 
 def test_long_lines_show_the_same_contexts_to_the_model_as_receptive_fields_alone(enumeration):
@@ -96,4 +92,6 @@ def test_long_lines_show_the_same_contexts_to_the_model_as_receptive_fields_alon
 
 
 def test_the_claim_is_about_all_integers(enumeration):
-    assert enumeration.claim.endswith("of all pairs of integers of every length.")
+    assert enumeration.claim.endswith(
+        "of all pairs of integers of every length, except divisions by 0."
+    )

@@ -102,7 +102,7 @@ FURTHER_PAIRS = [
          CalculatorFormatConfig()),
         ("divide 9 by 2 calculator", ArithmeticConfig(operations=("//", "%"), operand_digits=(9, 2)),
          CalculatorFormatConfig()),
-        ("signed calculator", replace(MIXED, operations=("+", "-"), signed=True),
+        ("signed calculator", replace(MIXED, signed=True),
          CalculatorFormatConfig()),
         ("mixed parallel", replace(MIXED, operations=("+", "*", "%")), ParallelFormatConfig()),
         ("mixed mirrored", replace(MIXED, operations=("+", "*", "%")),

@@ -39,7 +39,7 @@ from abacist.certificates.receptive_fields import (
 from abacist.formats import long_multiplication as notation
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.long_multiplication import LongMultiplicationFormat
-from abacist.formats.roles import Role
+from abacist.formats.roles import SIGN, Role
 from abacist.models.transformer import Transformer
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems, Shapes
@@ -47,6 +47,8 @@ from abacist.tasks.problems import Problems, Shapes
 MULTIPLICAND, MULTIPLIER, CARRY, PRODUCT, DIGIT, ABOVE, NEXT = range(7)
 """Roles of the tokens of a cell: the two digits that are multiplied, the carry, product and digit that
 are written, the digit of the row above that is added, and the multiplier's digit for the next row."""
+FIRST_SIGN, SECOND_SIGN, OWN_SIGN = range(7, 10)
+"""Roles of the signs of both operands and of the product, where operands are signed."""
 _LONGEST = 4
 """Number of digits of the operands that show every pattern: with four there is every kind of column
 and row, including one that is not the first and is followed by one that is not the last."""
@@ -56,7 +58,11 @@ _LONG_LINES = 8
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of one line. The cell of column 0 is `=`, after which the first carry is written."""
+    """One cell of one line.
+
+    The cell of column 0 is `=`, after which the first carry is written. If operands are signed, the
+    product's sign is written after it, and has column -1.
+    """
 
     line: AnnotatedTokens
     """The line, (1, T)."""
@@ -212,7 +218,8 @@ class LongMultiplicationEnumeration(GroupedEnumeration[_Choices]):
         roles = self._format.roles(line.ids[0])
         places = product(range(1, num_rows + 1), range(1, num_columns + 2))
         cells = []
-        for row, column in [(1, 0), *places]:
+        before = [(1, 0), (1, -1)] if self._format.signed else [(1, 0)]
+        for row, column in [*before, *places]:
             seen = {
                 Role("<start>"): SYMBOL,
                 Role("="): SYMBOL,
@@ -226,14 +233,21 @@ class LongMultiplicationEnumeration(GroupedEnumeration[_Choices]):
                 Role(notation.PRODUCT, column, row): PRODUCT,
                 Role(notation.DIGIT, column, row): DIGIT,
             }
-            numbers = [(seen | written).get(role, STRANGER) for role in roles]
             own = {Role("=")} if column == 0 else set(written)
+            if column == 0:
+                seen |= {Role(SIGN, row=1): FIRST_SIGN, Role(SIGN, row=2): SECOND_SIGN}
+            elif column == -1:
+                own = {Role(SIGN)}
+                seen |= {Role(SIGN): OWN_SIGN}
+            numbers = [(seen | written).get(role, STRANGER) for role in roles]
             queries = [token for token, role in enumerate(roles) if role in own]
             cells.append(Cell(line, column, row, num_columns, num_rows, numbers, queries))
         return line, cells
 
     def context(self, pattern: Pattern, choices: _Choices) -> Context:
         """Return the tokens that the pattern holds for all inputs of the cell."""
+        if self._format.signed and pattern.numbers[-1] in (SYMBOL, OWN_SIGN):
+            return self._context_of_signs(pattern)
         format, inputs = self._format, choices.inputs()
         carry = format.first_carry + inputs.carry
         product_id = format.product_ids[inputs.product].long()
@@ -259,3 +273,20 @@ class LongMultiplicationEnumeration(GroupedEnumeration[_Choices]):
         else:
             target = constant + (format.end_id if choices.last_row else format.first_carry)
         return Context(pattern, fill(pattern, value, constant), target, inputs.operands)
+
+    def _context_of_signs(self, pattern: Pattern) -> Context:
+        """Return the signs before the product's sign is written, or the sign after which the work begins."""
+        format = self._format
+        assert format.plus_id is not None
+        assert format.minus_id is not None
+        signs = torch.tensor([format.plus_id, format.minus_id])
+        first, second = torch.cartesian_prod(signs, signs).unbind(dim=1)
+        own = torch.where(first == second, format.plus_id, format.minus_id)
+        value = {FIRST_SIGN: first, SECOND_SIGN: second, OWN_SIGN: own}
+        constant = torch.zeros_like(own)
+        target = constant + format.first_carry if pattern.numbers[-1] == OWN_SIGN else own
+
+        def operands(case: int) -> list[str]:
+            return ["1" if int(sign[case]) == format.plus_id else "-1" for sign in (first, second)]
+
+        return Context(pattern, fill(pattern, value, constant), target, operands)

@@ -44,17 +44,18 @@ from abacist.certificates.receptive_fields import (
 from abacist.formats import non_restoring_division as notation
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.non_restoring_division import NonRestoringDivisionFormat
-from abacist.formats.roles import Role
+from abacist.formats.roles import SIGN, Role
 from abacist.models.transformer import Transformer
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems, Shapes
 
 BROUGHT_DOWN, DIVISOR, OPERATOR, ACTION_ABOVE, ABOVE, ABOVE_NEXT, ACTION, DIGIT = range(8)
+FIRST_SIGN, SECOND_SIGN, OWN_SIGN = range(8, 11)
 """Roles of the tokens around a query in column i.
 
 In order: the digit of the dividend that the step brings down; digit i + 1 of the divisor, or the operator
 in its place; the sign and count of the row above, and its digits i and i + 1; the sign and count of the
-query's own row, and its digit i.
+query's own row, and its digit i. Where operands are signed, the signs of dividend, divisor and remainder.
 """
 
 Row = Literal["first", "begins", "continues", "returns", "ends"]
@@ -63,8 +64,12 @@ Row = Literal["first", "begins", "continues", "returns", "ends"]
 The first row of the line; the first row of a later step; any other row of a step; the row that adds the
 divisor back when all digits are used and the remainder is negative; and the last, which ends the work.
 """
-Column = Literal["equals", "action", "colon", "inside", "highest", "beyond"]
-"""The kind of a query: `=`, sign and count, colon, a digit below the divisor's highest, at it, or beyond it."""
+Column = Literal["equals", "sign", "action", "colon", "inside", "highest", "beyond"]
+"""The kind of a query.
+
+`=`, the remainder's sign where there is one, sign and count of a row, colon, a digit below the divisor's
+highest, at it, or beyond it.
+"""
 
 _SHORT = (("1", "1"), ("9", "1"), ("1", "9"), ("9", "9"))
 """Repeated digits of dividend and divisor …"""
@@ -86,7 +91,7 @@ class Spot:
     has_above: bool
     """Whether a digit stands above the query; in the first row, a leading digit of the dividend."""
     numbers: list[int]
-    """For each token its role for this query: BROUGHT_DOWN … DIGIT, SYMBOL, or STRANGER."""
+    """For each token its role for this query: BROUGHT_DOWN … OWN_SIGN, SYMBOL, or STRANGER."""
     queries: list[int]
     remedy: ClassVar[str] = "--model.positions row-place-step-relative --model.num_layers 1"
 
@@ -104,10 +109,11 @@ class _Choices:
     def of(spot: Spot) -> "_Choices":
         return _Choices(spot.row, spot.column, spot.above_begins, spot.has_above)
 
-    def inputs(self, num_operators: int) -> "_Inputs":
-        """Return everything that can stand around such a query."""
+    def inputs(self, num_operators: int, signed: bool) -> "_Inputs":
+        """Return everything that can stand around such a query; `signed` says whether operands have signs."""
         enumerated: dict[Column, Callable[[], _Inputs]] = {
-            "equals": self._before_the_rows,
+            "equals": partial(self._before_the_rows, signed),
+            "sign": partial(self._before_the_rows, signed),
             "action": self._action,
             "colon": self._colon,
             "inside": partial(self._digit, 1),
@@ -115,7 +121,9 @@ class _Choices:
             "beyond": self._beyond,
         }
         inputs = enumerated[self.column]()
-        return inputs.with_mirror() if self.row in ("begins", "continues") else inputs
+        # The first row subtracts, unless the dividend is below 0.
+        has_mirror = self.row in ("begins", "continues") or (self.row == "first" and signed)
+        return inputs.with_mirror() if has_mirror else inputs
 
     def _cases(self, **values: Tensor) -> "_Inputs":
         """Return every combination of these values; mirrored for a row that returns."""
@@ -143,8 +151,12 @@ class _Choices:
             return torch.tensor([0])
         return torch.tensor([9]) if self.above_begins else torch.arange(9)
 
-    def _before_the_rows(self) -> "_Inputs":
-        return self._cases(brought_down=torch.arange(10), next_divisor=torch.arange(10))
+    def _before_the_rows(self, signed: bool) -> "_Inputs":
+        return self._cases(
+            brought_down=torch.arange(10),
+            next_divisor=torch.arange(10),
+            divisor_sign=torch.arange(1 + signed),
+        )
 
     def _action(self) -> "_Inputs":
         return self._cases(count=self._counts, count_above=self._counts_above)
@@ -231,6 +243,8 @@ class _Inputs:
     above_next: Tensor
     mark_above_next: Tensor
     operator: Tensor
+    divisor_sign: Tensor
+    """1 where the divisor is below 0."""
 
     def changed(self, change: Callable[[Tensor], Tensor]) -> "_Inputs":
         """Apply the same change to all tensors."""
@@ -300,8 +314,10 @@ class _Inputs:
         row = self.choices.row
         one = self[torch.tensor([case])]
         divisor, left = one._divisor_and_left()
-        if row == "first" or self.choices.column == "equals":
-            return [str(left), str(divisor)]
+        if row == "first":
+            dividend = -1 - left if bool(one.adds) else left
+            sign = -1 if bool(one.divisor_sign) else 1
+            return [str(sign * dividend), str(sign * divisor)]
         adds, count_above = bool(one.adds), int(one.count_above)
         brought_down = left + int(one.count) * divisor
         if adds:
@@ -329,7 +345,7 @@ class _Inputs:
             return 10, 0
         if column == "beyond":
             return 99, 100 * minuend + (0 if borrow else 99)
-        if column in ("equals", "colon"):
+        if column in ("equals", "sign", "colon"):
             digit = named["brought_down"] + named["above_next"]
             return 10 + following, digit + 10 * (row == "first" and column == "colon")
         above = named["above"] if row in ("first", "begins") else named["above_next"]
@@ -386,9 +402,10 @@ class NonRestoringDivisionEnumeration(GroupedEnumeration[_Choices]):
             yield ids, list(spots)
 
     def _patterns(self, model: Transformer) -> Iterator[tuple[Pattern, _Choices]]:
-        for lengths, (first, second) in product(_LENGTHS, _SHORT):
+        signs = ("", "-") if self._format.signed else ("",)
+        for lengths, (first, second), sign in product(_LENGTHS, _SHORT, signs):
             problem = Problems.from_texts(
-                [[first * lengths[0], second * lengths[1]]], [self._task.operations[0]]
+                [[sign + first * lengths[0], second * lengths[1]]], [self._task.operations[0]]
             )
             _, spots = self._spots(problem)
             visibility = visibility_in(model, spots[0].line)
@@ -421,7 +438,11 @@ class NonRestoringDivisionEnumeration(GroupedEnumeration[_Choices]):
 
         equals = Role("=")
         units = Role(notation.DIVIDEND, step=self._num_steps(token_of))
-        add(equals, "first", "equals", {units: BROUGHT_DOWN, equals: SYMBOL} | divisor(1))
+        seen = {units: BROUGHT_DOWN, equals: SYMBOL} | divisor(1)
+        signs = {Role(SIGN, row=1): FIRST_SIGN, Role(SIGN, row=2): SECOND_SIGN}
+        add(equals, "first", "equals", seen | signs)
+        if self._format.signed:
+            add(Role(SIGN), "first", "sign", seen | signs | {Role(SIGN): OWN_SIGN})
         above: Role | None = None
         above_row: Row = "ends"
         for action, row in self._rows(line.ids[0], token_of):
@@ -482,7 +503,7 @@ class NonRestoringDivisionEnumeration(GroupedEnumeration[_Choices]):
     def context(self, pattern: Pattern, choices: _Choices) -> Context:
         """Return the tokens that the pattern holds for everything that can stand around the query."""
         format = self._format
-        inputs = choices.inputs(len(format.operator_ids))
+        inputs = choices.inputs(len(format.operator_ids), format.signed)
         adds = inputs.adds
 
         def mirrored(number: Tensor) -> Tensor:
@@ -513,8 +534,14 @@ class NonRestoringDivisionEnumeration(GroupedEnumeration[_Choices]):
             ACTION: done(adds, inputs.count),
             DIGIT: column(inputs.difference),
         }
-        if choices.column == "equals":
-            target = constant + format.first_done
+        if format.signed:
+            signs = torch.tensor([format.plus_id, format.minus_id])
+            value[FIRST_SIGN] = signs[adds]
+            value[SECOND_SIGN] = value[OWN_SIGN] = signs[inputs.divisor_sign]
+        if choices.column == "equals" and format.signed:
+            target = value[OWN_SIGN]
+        elif choices.column in ("equals", "sign"):
+            target = done(adds, constant)
         elif choices.column == "action":
             target = constant + format.colon_id
         elif choices.row == "ends":

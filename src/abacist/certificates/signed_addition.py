@@ -37,8 +37,8 @@ from abacist.certificates.receptive_fields import (
 )
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.plain import ANSWER, OPERAND
-from abacist.formats.roles import START, Role
-from abacist.formats.signed_addition import SIGN, SignedAdditionFormat
+from abacist.formats.roles import SIGN, START, Role
+from abacist.formats.signed_addition import SignedAdditionFormat
 from abacist.models.transformer import Transformer
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems, Shapes
@@ -132,6 +132,8 @@ class SignedAdditionEnumeration(GroupedEnumeration[_Choices]):
     def context(self, pattern: Pattern, choices: _Choices) -> Context:
         """Return the tokens that the pattern holds for everything that can stand around the query."""
         format, column = self._format, choices.column
+        assert format.plus_id is not None
+        assert format.minus_id is not None
         inputs = _Inputs.of(column, choices.is_first)
         constant = torch.zeros_like(inputs.carry)
         signs = 9 * inputs.first_sign, 9 * inputs.second_sign

@@ -10,7 +10,7 @@ from torch import Tensor
 from abacist.formats.annotated import EVERYWHERE, AnnotatedTokens, Field
 from abacist.formats.pieces import Piece, constant, once_per_pattern, operators
 from abacist.formats.piecewise import PiecewiseFormat
-from abacist.formats.shared_notation import SharedNotation
+from abacist.formats.shared_notation import SIGNS, SharedNotation
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
 from abacist.tasks.problems import OPERATIONS, Problems
 from abacist.vocabulary import DIGITS, Vocabulary
@@ -29,6 +29,10 @@ class Parts:
     is_end: Tensor
     is_padding: Tensor
     """Tokens after the first end token."""
+    is_sign: Tensor
+    """Signs of operands, where operands have signs."""
+    num_signs: int
+    """Number of signs of each operand, and of the answer: 1 where operands have signs, else 0."""
     index: Tensor
     """int32 (1, T): 0, 1, 2 …"""
     begin: int
@@ -47,8 +51,8 @@ class Parts:
     @property
     def lengths(self) -> tuple[Tensor, Tensor]:
         """int32 (B, 1) each: digits of the first and of the second operand."""
-        first = self.operator_index - self.begin
-        second = self.equals_index - self.operator_index - 1
+        first = self.operator_index - self.begin - self.num_signs
+        second = self.equals_index - self.operator_index - 1 - self.num_signs
         return first.clamp(min=0), second.clamp(min=0)
 
     @property
@@ -102,6 +106,10 @@ class CalculationFormat(PiecewiseFormat):
         }
         self.operator_ids = list(self.token_of.values())
         self.equals_id, self.end_id = self.vocabulary.id("="), self.vocabulary.id("<end>")
+        self.signed = task.signed
+        self.plus_id, self.minus_id = (
+            map(self.vocabulary.id, SIGNS) if self.signed else (None, None)
+        )
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
         """Return coordinates, field and target of every token, from the ids alone.
@@ -137,7 +145,7 @@ class CalculationFormat(PiecewiseFormat):
 
         Args:
             operation: the prompt's first operation.
-            lengths: digits of each operand; two or more, each at least 1.
+            lengths: digits of each operand, signs not counted; two or more, each at least 1.
             tokens: the tokens between `=` and the end token.
         """
 
@@ -151,7 +159,8 @@ class CalculationFormat(PiecewiseFormat):
             return None
         begins = [0 if self.start_id is None else 1, *(index + 1 for index in boundaries)]
         lengths = [
-            end - begin for begin, end in zip(begins, [*boundaries, equals_index], strict=True)
+            end - begin - self.signed
+            for begin, end in zip(begins, [*boundaries, equals_index], strict=True)
         ]
         if min(lengths) < 1:
             return None
@@ -166,6 +175,7 @@ class CalculationFormat(PiecewiseFormat):
         for operator in self.operator_ids:
             is_operator |= ids_BT == operator
         is_start = nothing if self.start_id is None else ids_BT == self.start_id
+        is_sign = (ids_BT == self.plus_id) | (ids_BT == self.minus_id) if self.signed else nothing
         return Parts(
             is_start=is_start & ~after_equals,
             is_operator=is_operator & ~after_equals,
@@ -173,6 +183,8 @@ class CalculationFormat(PiecewiseFormat):
             after_equals=after_equals,
             is_end=is_end,
             is_padding=is_end.cumsum(dim=1, dtype=torch.int32) > is_end,
+            is_sign=is_sign & ~after_equals,
+            num_signs=int(self.signed),
             index=torch.arange(ids_BT.shape[1], dtype=torch.int32, device=ids_BT.device)[None],
             begin=0 if self.start_id is None else 1,
         )
@@ -188,8 +200,18 @@ class CalculationFormat(PiecewiseFormat):
             elif position > 1:
                 # Problems with fewer operands than others have neither digits nor an operator here.
                 pieces.append(Piece(operator, (operand.lengths_B > 0).long()))
-            pieces.append(Piece(operand.digits_BW, operand.lengths_B, self.usual_order))
+            number = [Piece(operand.digits_BW, operand.lengths_B, self.usual_order)]
+            if self.signed:
+                number.append(Piece(self.signs(operand.is_negative_B)))
+            # The sign stands beyond the most significant digit.
+            pieces += reversed(number) if self.usual_order else number
         return [*pieces, constant(self.equals_id, batch, device)]
+
+    def signs(self, negative_B: Tensor) -> Tensor:
+        """Return the token of each sign, uint8 (B, 1)."""
+        assert self.plus_id is not None
+        assert self.minus_id is not None
+        return torch.where(negative_B, self.minus_id, self.plus_id).to(torch.uint8).unsqueeze(1)
 
 
 def asks(problems: Problems, operation: str) -> Tensor:

@@ -24,7 +24,8 @@ says which notation it is in.
 So each token sees what it sees in the format of its own operation, and the neighbourhoods of the
 calculator are those of the four formats together.
 
-If operands are signed, sums and differences are written in ten's complement, as `signed_addition` says.
+If operands are signed, sums and differences are written in ten's complement (`signed_addition`), and
+products and divisions have signs beside their numbers, as their formats say.
 """
 
 from collections.abc import Callable

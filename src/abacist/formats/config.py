@@ -262,7 +262,7 @@ class CalculatorFormatConfig(FormatConfig):
 
     kind: ClassVar = "calculator"
     coordinates: ClassVar = ("index", "step", "row", "place")
-    signed_operations: ClassVar = ("+", "-")
+    signed_operations: ClassVar = ("+", "-", "*", "//", "%")
 
     def construct(self, task: TaskConfig) -> "Format":
         from abacist.formats.calculator import CalculatorFormat

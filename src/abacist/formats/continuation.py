@@ -174,9 +174,10 @@ class RowsByDivisor(Continuation):
     extra: ClassVar[int]
     """Number of tokens by which a row is wider than the divisor."""
 
-    def __init__(self, prompt: AnnotatedTokens) -> None:
+    def __init__(self, prompt: AnnotatedTokens, num_signs: int = 0) -> None:
+        """Begin after `=`; each operand has this number of signs besides its digits."""
         self.dividend_length, self.divisor_length = (
-            num_tokens(prompt, Field.OPERAND + number) for number in range(2)
+            num_tokens(prompt, Field.OPERAND + number) - num_signs for number in range(2)
         )
         self.width = self.divisor_length + self.extra
         self.within = np.full_like(self.width, -1)

@@ -34,6 +34,11 @@ With a spacing of 3 instead of 2, cells are 3 places and 3 rows apart and digits
 and one row beside their cell: at place 3i - 1 and row 3j + 1, and the multiplier's digits at row 3j - 2.
 Windows (0, 2) and (-2, 0) then show exactly the same tokens. The calculator needs that, since divisions
 need windows of this size.
+
+If operands are signed, their signs follow their digits, and the sign of the product is written first:
+`32⁻*54⁺=⁻⁰[15]5…`. It is `⁻` if the operands have different signs, also where one of them is 0, and is
+then read as 0. The signs of operands have place 0 and row 0, where `=` stands and no cell sees them. The
+product's sign has neither place nor row, and what follows it is the first carry, 0.
 """
 
 import torch
@@ -52,7 +57,7 @@ from abacist.formats.multiplication_cells import (
     write_cells,
 )
 from abacist.formats.pieces import Piece
-from abacist.formats.roles import START, Role, decode
+from abacist.formats.roles import SIGN, START, Role, decode
 from abacist.formats.shared_notation import SharedNotation
 from abacist.tasks.config import TaskConfig
 from abacist.tasks.problems import Answer, Problems
@@ -99,6 +104,8 @@ class LongMultiplicationFormat(CalculationFormat):
         def role(token: int, field: int, place: int, row: int) -> Role:
             if field == Field.START:
                 return Role(START)
+            if self.signed and token in (self.plus_id, self.minus_id):
+                return Role(SIGN, row=field - Field.OPERAND + 1 if field >= Field.OPERAND else 0)
             if field == Field.OPERAND:
                 return Role(MULTIPLICAND, column=place // spacing)
             if field == Field.OPERAND + 1:
@@ -119,10 +126,14 @@ class LongMultiplicationFormat(CalculationFormat):
     def target_lengths(self, problems: Problems) -> Tensor:
         """Return the number of tokens after `=`, int64 (B,)."""
         first, second = problems.lengths_BN[:, 0], problems.lengths_BN[:, 1]
-        return (CELL * first + 2) * second + 1
+        return (CELL * first + 2) * second + 1 + self.signed
 
     def _target_piece(self, problems: Problems, answer: Answer) -> Piece:
-        return write_cells(problems, self.first_carry, self.first_product)
+        cells = write_cells(problems, self.first_carry, self.first_product)
+        if not self.signed:
+            return cells
+        sign_B1 = self.signs(problems.is_negative_BN[:, 0] != problems.is_negative_BN[:, 1])
+        return Piece(torch.cat([sign_B1, cells.ids_BW], dim=1), cells.widths() + 1)
 
     def _annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
         parts = self._parts(ids_BT)
@@ -134,17 +145,23 @@ class LongMultiplicationFormat(CalculationFormat):
         place = torch.where(is_second, EVERYWHERE, spacing * (index - parts.begin + 1))
         row = torch.where(is_second, spacing * (index - operator_index - 1) + 1, EVERYWHERE)
         field = torch.where(is_second, Field.OPERAND + 1, int(Field.OPERAND)).to(torch.uint8)
+        for tensor in (place, row):
+            tensor.masked_fill_(parts.is_sign, ANCHOR)
         for tensor, value in ((place, NO_PLACE), (row, NO_PLACE), (field, Field.OPERATOR)):
             tensor.masked_fill_(parts.is_operator, int(value))
         for tensor, value in ((place, ANCHOR), (row, ANCHOR), (field, Field.EQUALS)):
             tensor.masked_fill_(parts.is_equals, int(value))
         # The cells. The end token stands where the first carry of another row would.
-        cells = CellIndex.of((index - equals_index - 1).clamp(min=0), *parts.lengths)
+        before = equals_index + parts.num_signs
+        cells = CellIndex.of((index - before - 1).clamp(min=0), *parts.lengths)
         shift = cells.is_digit.int()
         place = torch.where(after_equals, spacing * cells.column - shift, place)
         row = torch.where(after_equals, spacing * cells.row + shift, row)
         work_field = torch.where(cells.is_answer, int(Field.ANSWER), int(Field.SCRATCH))
         field = torch.where(after_equals, work_field.to(torch.uint8), field)
+        is_sign = after_equals & (index <= before)
+        for tensor, value in ((place, NO_PLACE), (row, NO_PLACE), (field, Field.ANSWER)):
+            tensor.masked_fill_(is_sign, int(value))
         step = None if self.shared is None else torch.ones_like(ids_BT)
         parts.mark_ends(field, place, row, *([] if step is None else [step]))
         return AnnotatedTokens(
@@ -152,4 +169,10 @@ class LongMultiplicationFormat(CalculationFormat):
         )
 
     def _read_work(self, operation: str, lengths: list[int], tokens: list[int]) -> str | None:
-        return read_cells(tokens, lengths, self.first_carry, self.first_product)
+        is_negative = False
+        if self.signed:
+            if not tokens or tokens[0] not in (self.plus_id, self.minus_id):
+                return None
+            is_negative, tokens = tokens[0] == self.minus_id, tokens[1:]
+        text = read_cells(tokens, lengths, self.first_carry, self.first_product)
+        return f"-{text}" if is_negative and text not in (None, "0") else text

@@ -40,6 +40,23 @@ places and steps:
   sees the digit that is brought down, which has place 0 in every row of its step. Otherwise it has
   place 1 and sees the digit above; so it does in rows after the last digit was brought down.
 * The leading digits of the dividend, one fewer than the divisor has, are row 0.
+
+If operands are signed, the prompt has their signs before their digits, and the sign of the remainder is
+written first, which is that of the divisor. `//` rounds down, as in Python, so the line is that of a
+division by a number above 0 once the divisor's sign is moved to the dividend: a // b is -a // -b, and
+a % b is -(-a % -b). The dividend of that division is written with its own sign, and in ten's complement
+if it is below 0.
+
+    ⁺97//⁺8=⁺[-0]:10…   97 // 8
+    ⁻03//⁺8=⁺[+9]:…     -97 // 8, where -97 is …9903
+    ⁻03//⁻8=⁻[+9]:…     97 // -8, which is -97 // 8; its remainder is that of -97 // 8 with a minus sign
+
+The remainder of a number below 0 begins as -1, which is …999, instead of 0. It is below 0, so the first
+row adds, and from there on the rules are the same: the remainder that is brought up is at least 0, which
+is rounding down, and the quotient is read in ten's complement. Rows of -1 - a are the mirror images of
+those of a, with 9 - d for each digit d and 9 - c for each count c.
+
+The signs of operands and remainder have place, row and step 0, where `=` stands and no row sees them.
 """
 
 from dataclasses import dataclass
@@ -54,10 +71,12 @@ from abacist.formats.config import Layout, NonRestoringDivisionFormatConfig
 from abacist.formats.continuation import Continuation, Integers, RowsByDivisor, TokenCoordinates
 from abacist.formats.division_steps import DivisionSteps, count_steps, write_by_divisor_length
 from abacist.formats.pieces import Piece, select
-from abacist.formats.roles import START, Role
+from abacist.formats.plain import negative_of_complement
+from abacist.formats.roles import SIGN, START, Role
 from abacist.formats.shared_notation import SharedNotation
+from abacist.tasks import digits
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
-from abacist.tasks.problems import Answer, Problems
+from abacist.tasks.problems import Answer, Problems, Shapes
 from abacist.vocabulary import DIGITS
 
 DIVIDEND, DIVISOR, OPERATOR = "dividend", "divisor", "operator"
@@ -121,7 +140,8 @@ class NonRestoringDivisionFormat(CalculationFormat):
 
     def continuation(self, prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
         """Return the coordinates of new tokens."""
-        return _RowsContinuation(prompt, range(self.first_marked, self.first_done))
+        marked = range(self.first_marked, self.first_done)
+        return _RowsContinuation(prompt, marked, int(self.signed))
 
     def roles(self, ids_T: Tensor) -> list[Role]:
         """Return the role of each token of one whole line.
@@ -130,21 +150,25 @@ class NonRestoringDivisionFormat(CalculationFormat):
         in no step and have their column in row 0 instead. A digit of the divisor has a column. ACTION,
         COLON and DIGIT have a row and a step, and DIGIT also has a column. Rows after the last digit
         was brought down and used up have a step that is one more than there are digits to bring down.
+        Where operands are signed, the signs of dividend, divisor and remainder have rows 1, 2 and 0.
         """
         ids = ids_T.int().unsqueeze(0)
         parts = self._parts(ids)
         rows = self._find_rows(ids, parts)
         operator_index, equals_index = int(parts.operator_index), int(parts.equals_index)
         roles = [Role(START)] * parts.begin
-        for column in range(operator_index - parts.begin, 0, -1):
+        roles += [Role(SIGN, row=1)] * parts.num_signs
+        for column in range(operator_index - len(roles), 0, -1):
             step = int(rows.num_steps) - column + 1
             roles.append(Role(DIVIDEND, step=step) if step > 0 else Role(DIVIDEND, 1 - step))
         roles.append(Role(OPERATOR))
-        divisor_length = equals_index - operator_index - 1
+        roles += [Role(SIGN, row=2)] * parts.num_signs
+        divisor_length = equals_index - len(roles)
         roles += [Role(DIVISOR, column) for column in range(divisor_length, 0, -1)]
         roles.append(Role("="))
+        roles += [Role(SIGN)] * parts.num_signs
         columns = (tensor[0].tolist() for tensor in (rows.column, rows.row, rows.step))
-        for column, row, step in list(zip(*columns, strict=True))[equals_index + 1 :]:
+        for column, row, step in list(zip(*columns, strict=True))[len(roles) :]:
             part = ACTION if column < 0 else COLON if column == 0 else DIGIT
             roles.append(Role(part, max(0, column), row, step))
         is_end = parts.is_end[0].tolist()
@@ -153,7 +177,7 @@ class NonRestoringDivisionFormat(CalculationFormat):
     def target_lengths(self, problems: Problems) -> Tensor:
         """Return the largest possible number of tokens after `=`, int64 (B,)."""
         rows = _MOST_ROWS * count_steps(problems) + 1
-        return rows * (problems.lengths_BN[:, 1] + _EXTRA) + 3
+        return rows * (problems.lengths_BN[:, 1] + _EXTRA) + 3 + self.signed
 
     # Annotating ----------------------------------------------------------------------------
 
@@ -172,10 +196,13 @@ class NonRestoringDivisionFormat(CalculationFormat):
         place = torch.where(is_second, 2 * (equals_index - index), place)
         row = torch.where(is_second, EVERYWHERE, row)
         step = torch.where(is_second, EVERYWHERE, step)
+        # The operator stands where the divisor would have one more digit.
+        place = torch.where(parts.is_operator, place - 2 * parts.num_signs, place)
         field = torch.where(is_second, Field.OPERAND + 1, int(Field.OPERAND)).to(torch.uint8)
         field.masked_fill_(parts.is_operator, int(Field.OPERATOR))
+        is_answer_sign = after_equals & (index <= equals_index + parts.num_signs)
         for tensor in (place, row, step):
-            tensor.masked_fill_(parts.is_equals, ANCHOR)
+            tensor.masked_fill_(parts.is_equals | parts.is_sign, ANCHOR)
         field.masked_fill_(parts.is_equals, int(Field.EQUALS))
         # The rows.
         columns_left = (rows.num_steps - rows.step).clamp(min=0)
@@ -188,6 +215,9 @@ class NonRestoringDivisionFormat(CalculationFormat):
         row = torch.where(after_equals, 2 * rows.row - is_action.int(), row)
         step = torch.where(after_equals, work_step, step)
         field.masked_fill_(after_equals, int(Field.SCRATCH))
+        for tensor in (place, row, step):
+            tensor.masked_fill_(is_answer_sign, ANCHOR)
+        field.masked_fill_(is_answer_sign, int(Field.ANSWER))
         parts.mark_ends(field, place, row, step)
         return AnnotatedTokens(ids_BT, place.int(), field, parts.target, row.int(), step.int())
 
@@ -195,7 +225,7 @@ class NonRestoringDivisionFormat(CalculationFormat):
         dividend_length, divisor_length = parts.lengths
         num_steps = (dividend_length - divisor_length + 1).clamp(min=1)
         width = divisor_length + _EXTRA
-        after = (parts.index - parts.equals_index - 1).clamp(min=0)
+        after = (parts.index - parts.equals_index - parts.num_signs - 1).clamp(min=0)
         rows_before = torch.div(after, width, rounding_mode="floor")
         within = after - rows_before * width
         # A mark on a row's last digit ends a step, for the tokens that follow.
@@ -208,8 +238,43 @@ class NonRestoringDivisionFormat(CalculationFormat):
 
     # Writing -------------------------------------------------------------------------------
 
+    def _prompt_pieces(self, problems: Problems) -> list[Piece]:
+        if not self.signed:
+            return super()._prompt_pieces(problems)
+        mirrored = self._by_a_positive_divisor(problems)
+        assert mirrored.negative_BN is not None
+        is_mirrored_B11 = mirrored.negative_BN[:, :1, None] & (torch.arange(2) == 0).view(1, 2, 1)
+        written_BNW = torch.where(is_mirrored_B11, 9 - mirrored.digits_BNW, mirrored.digits_BNW)
+        written = Problems(written_BNW, mirrored.shapes, mirrored.negative_BN)
+        return super()._prompt_pieces(written)
+
     def _target_piece(self, problems: Problems, answer: Answer) -> Piece:
-        return write_by_divisor_length(problems, self._rows)
+        if not self.signed:
+            return write_by_divisor_length(problems, self._rows)
+        rows = write_by_divisor_length(self._by_a_positive_divisor(problems), self._rows)
+        sign_B1 = self.signs(problems.is_negative_BN[:, 1])
+        return Piece(torch.cat([sign_B1, rows.ids_BW], dim=1), rows.widths() + 1)
+
+    def _by_a_positive_divisor(self, problems: Problems) -> Problems:
+        """Return the same divisions with the divisor's sign moved to the dividend a.
+
+        If a is then below 0, the result has -1 - a instead, and counts as below 0: its rows are mirror
+        images. A divisor keeps its sign for the prompt.
+        """
+        negative_BN = problems.is_negative_BN
+        a_BW = problems.operand(0).digits_BW
+        is_zero_B = (a_BW == 0).all(dim=1)
+        is_mirrored_B = (negative_BN[:, 0] != negative_BN[:, 1]) & ~is_zero_B
+        one_BW = torch.zeros_like(a_BW)
+        one_BW[:, 0] = is_mirrored_B
+        mirrored_BW, _ = digits.subtract_modulo(a_BW, one_BW)
+        lengths_BN = problems.lengths_BN.clone()
+        lengths_BN[:, 0] = digits.significant(mirrored_BW)
+        return Problems(
+            torch.stack([mirrored_BW, problems.operand(1).digits_BW], dim=1),
+            Shapes(lengths_BN, problems.operation_B),
+            torch.stack([is_mirrored_B, negative_BN[:, 1]], dim=1),
+        )
 
     def _rows(self, problems: Problems, divisor_length: int) -> Piece:
         """Return the rows of all steps; for divisors of one length."""
@@ -218,19 +283,24 @@ class NonRestoringDivisionFormat(CalculationFormat):
         # Steps alternate between subtracting and adding. One more step, of one row, adds the divisor
         # if the remainder is below 0.
         step = torch.cat([steps.number_BS, steps.num_steps_B.unsqueeze(1)], dim=1)
-        adds = step % 2 == 1
+        is_mirrored = problems.is_negative_BN[:, :1]
+        alternates = step % 2 == 1
+        adds = alternates ^ is_mirrored
         quotient = torch.cat([steps.quotient_BS, steps.quotient_BS[:, -1:]], dim=1).int()
-        num_rows = torch.where(adds, 10 - quotient, quotient + 1) * (step >= 0)
+        num_rows = torch.where(alternates, 10 - quotient, quotient + 1) * (step >= 0)
         num_rows[:, -1] = adds[:, -1]
         ordinal = torch.arange(_MOST_ROWS, device=device)
         count = torch.where(adds.unsqueeze(2), 9 - ordinal, ordinal)
         # What is left before each row: while adding, the divisor has been subtracted 10 times at first.
         before_subtracting = steps.differences[:, :, :-1]
         before_adding = steps.differences.flip(2)[:, :, :-1]
-        before = torch.where(adds[:, :-1, None, None], before_adding, before_subtracting)
-        last = steps.differences[:, -1][torch.arange(batch, device=device), quotient[:, -1] + 1]
+        before = torch.where(alternates[:, :-1, None, None], before_adding, before_subtracting)
+        # The last step leaves a remainder below 0: r - b, or the mirror image of the remainder r.
+        number = quotient[:, -1] + (~is_mirrored[:, 0]).int()
+        last = steps.differences[:, -1][torch.arange(batch, device=device), number]
         last = last[:, None, None].expand(-1, 1, _MOST_ROWS, -1)
         before = torch.cat([before, last], dim=1).int()
+        before = torch.where(is_mirrored[:, :, None, None], 9 - before, before)
         divisor = problems.operand(1).digits_BW[:, :divisor_length]
         divisor = torch.nn.functional.pad(divisor, (0, 1)).int()
         sign = torch.where(adds, 1, -1)[:, :, None]
@@ -264,7 +334,14 @@ class NonRestoringDivisionFormat(CalculationFormat):
         width = divisor_length + _EXTRA
         quotient: list[int] = []
         remainder: list[int] = []
-        adds, count = False, 0
+        is_below, remainder_is_below = False, False
+        if self.signed:
+            if len(tokens) < 2 or tokens[0] not in (self.plus_id, self.minus_id):
+                return None
+            remainder_is_below = tokens[0] == self.minus_id
+            # The first row adds if the dividend is below 0, and so is the quotient then.
+            is_below, tokens = tokens[1] == self.first_done + 19, tokens[1:]
+        adds, count = is_below, 9 * is_below
         while adds or len(quotient) < num_steps:
             row, tokens = tokens[:width], tokens[width:]
             action = self.first_done + 10 * adds + count
@@ -283,7 +360,10 @@ class NonRestoringDivisionFormat(CalculationFormat):
                 count += -1 if adds else 1
         if tokens != [self.first_done, self.colon_id]:
             return None
-        return number_text(remainder if operation == "%" else quotient[num_steps - 1 :: -1])
+        text = number_text(remainder if operation == "%" else quotient[num_steps - 1 :: -1])
+        if operation == "%":
+            return f"-{text}" if remainder_is_below and text != "0" else text
+        return negative_of_complement(text, num_steps) if is_below else text
 
 
 class _RowsContinuation(RowsByDivisor):
@@ -291,8 +371,9 @@ class _RowsContinuation(RowsByDivisor):
 
     extra = _EXTRA
 
-    def __init__(self, prompt: AnnotatedTokens, marked: range) -> None:
-        super().__init__(prompt)
+    def __init__(self, prompt: AnnotatedTokens, marked: range, num_signs: int) -> None:
+        super().__init__(prompt, num_signs)
+        self._signs_to_come = num_signs
         self.falls = {"row": 0}
         self._marked = marked
         self._num_steps = np.maximum(self.dividend_length - self.divisor_length + 1, 1)
@@ -301,6 +382,10 @@ class _RowsContinuation(RowsByDivisor):
 
     def append(self, ids_B: Integers) -> TokenCoordinates:
         """Return the coordinates of the next token of every line."""
+        if self._signs_to_come:
+            self._signs_to_come -= 1
+            anchor = np.full_like(self.row, ANCHOR)
+            return TokenCoordinates(anchor, anchor, anchor)
         self.advance()
         is_action, is_colon = self.within == 0, self.within == 1
         begins_step = self._begins_step & (self._steps_before < self._num_steps)

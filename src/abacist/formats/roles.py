@@ -19,6 +19,10 @@ START = "<start>"
 """The part of the token that begins a line, whatever that token is called."""
 
 
+SIGN = "sign"
+"""The part of the sign of an operand, whose row is the operand's number, and of the answer, in row 0."""
+
+
 class Role(NamedTuple):
     """The part of a calculation that a token belongs to, and where in that part it stands."""
 

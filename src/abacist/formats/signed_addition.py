@@ -30,14 +30,11 @@ from abacist.formats.config import Layout
 from abacist.formats.continuation import Continuation, PlannedContinuation
 from abacist.formats.pieces import Piece, constant, operators
 from abacist.formats.plain import ANSWER, OPERAND, negative_of_complement
-from abacist.formats.roles import START, Role, decode
-from abacist.formats.shared_notation import SIGNS, SharedNotation
+from abacist.formats.roles import SIGN, START, Role, decode
+from abacist.formats.shared_notation import SharedNotation
 from abacist.tasks import digits
 from abacist.tasks.config import TaskConfig
 from abacist.tasks.problems import Answer, Numbers, Problems
-
-SIGN = "sign"
-"""Part of a calculation, as `roles` names it: the sign of an operand or of the answer."""
 
 
 class SignedAdditionFormat(CalculationFormat):
@@ -49,7 +46,6 @@ class SignedAdditionFormat(CalculationFormat):
     def __init__(self, task: TaskConfig, shared: SharedNotation) -> None:
         super().__init__(task, True, (), shared=shared)
         self._spacing = shared.spacing
-        self.plus_id, self.minus_id = map(self.vocabulary.id, SIGNS)
 
     def continuation(self, prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
         """Return the coordinates of new tokens, which follow from the prompt alone."""
@@ -114,8 +110,7 @@ class SignedAdditionFormat(CalculationFormat):
     def _written(self, numbers: Numbers) -> tuple[Tensor, Tensor]:
         """Return the digits of each number, uint8 (B, W), and the token of its sign, uint8 (B, 1)."""
         ids_BW, _ = digits.tens_complement(numbers.digits_BW, numbers.is_negative_B)
-        sign_B = torch.where(numbers.is_negative_B, self.minus_id, self.plus_id)
-        return ids_BW, sign_B.to(torch.uint8).unsqueeze(1)
+        return ids_BW, self.signs(numbers.is_negative_B)
 
     def _widths(self, problems: Problems) -> Tensor:
         """Return the number of digits of both operands, int64 (B,)."""
@@ -148,8 +143,7 @@ class SignedAdditionFormat(CalculationFormat):
         )
 
     def _read_work(self, operation: str, lengths: list[int], tokens: list[int]) -> str | None:
-        # An operand has a sign besides its digits, and the answer has one digit more than an operand.
-        width = max(lengths)
+        width = max(lengths) + 1
         *written, sign = tokens or [self.end_id]
         if len(written) != width or not all(map(is_digit, written)):
             return None
