@@ -53,7 +53,7 @@ DOCUMENTS = {
     "five operations": ("five-operations-10m", "five-operations"),
     "spaces": ("spaced-gpt2", "spaced"),
     "grokking": ("three-digit-grokking", "three-digit"),
-    "none": ("subtract", "add-many", "divide", "modulo", "calculator"),
+    "none": ("subtract", "add-many", "divide", "modulo", "calculator", "signed-calculator"),
 }  # fmt: skip
 """The published systems, each with its recipes, ours last. `none` holds what none of them does."""
 
@@ -122,6 +122,7 @@ LEARNS = {
     "divide": "quotients and remainders",
     "modulo": "remainders alone",
     "calculator": "+ − × // % of every length",
+    "signed-calculator": "the same with negative numbers",
     "sort": "sorting up to 52 numbers",
     "three-digit": "three-digit sums",
     "spaced": "four-digit sums in any spacing",

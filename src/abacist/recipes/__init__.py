@@ -41,6 +41,7 @@ RECIPES: Registry[Callable[[], Recipe]] = Registry(
         "divide": division.divide,
         "modulo": division.modulo,
         "calculator": calculator.calculator,
+        "signed-calculator": calculator.signed_calculator,
         "sort": sorting.sort,
         "three-digit": three_digit.three_digit,
         "spaced": spaced.spaced,

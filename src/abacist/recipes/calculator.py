@@ -1,4 +1,6 @@
-"""A recipe for five operations of numbers of every length, in one small model."""
+"""Recipes for five operations of numbers of every length, in one small model."""
+
+from dataclasses import replace
 
 from abacist.data.config import SplitConfig
 from abacist.formats.config import FORMATS
@@ -43,3 +45,16 @@ def calculator() -> Recipe:
         ),
         scoring=ScoringConfig(longest=12),
     )
+
+
+def signed_calculator() -> Recipe:
+    """The same five operations for all integers, negative ones included, as Python calculates them.
+
+    Cost: 79,600 parameters, about 17 minutes of training on one core.
+    Promise: none before its record is made.
+
+    Sums and differences are written in ten's complement, products with their sign first, and a dividend
+    below 0 begins with a row that adds, so that the rules of signs are local (formats/calculator.py).
+    """
+    base = calculator()
+    return replace(base, name="signed-calculator", task=replace(base.task, signed=True))

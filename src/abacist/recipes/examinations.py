@@ -104,6 +104,25 @@ PUBLISHED_LOOPED = Examination(
     ),
 )
 
+CALCULATOR = Examination(
+    suites={"lengths": {"longest": 12}, "probes": {}},
+    samples=(
+        ArithmeticSample("+", (100, 100), 1_000),
+        ArithmeticSample("+", (100, 100), 1_000, "nines"),
+        ArithmeticSample("-", (100, 100), 1_000),
+        ArithmeticSample("-", (100, 100), 1_000, "nines"),
+        ArithmeticSample("*", (7, 7), 2_000),
+        ArithmeticSample("*", (20, 20), 1_000),
+        ArithmeticSample("*", (20, 20), 500, "nines"),
+        ArithmeticSample("//", (12, 6), 2_000),
+        ArithmeticSample("%", (12, 6), 2_000),
+        ArithmeticSample("//", (20, 10), 500),
+        ArithmeticSample("%", (20, 10), 500, "nines"),
+        ArithmeticSample("//", (40, 20), 100),
+    ),
+    proved=True,
+    headlines=("100 + 100 digits", "100 - 100 digits", "20 * 20 digits", "20 // 10 digits"),
+)
 EXAMINATIONS: dict[str, Examination] = {
     "add": replace(
         LENGTHS,
@@ -159,25 +178,8 @@ EXAMINATIONS: dict[str, Examination] = {
         proved=True,
         headlines=("12 % 6 digits", "20 % 10 digits", "40 % 20 digits"),
     ),
-    "calculator": Examination(
-        suites={"lengths": {"longest": 12}, "probes": {}},
-        samples=(
-            ArithmeticSample("+", (100, 100), 1_000),
-            ArithmeticSample("+", (100, 100), 1_000, "nines"),
-            ArithmeticSample("-", (100, 100), 1_000),
-            ArithmeticSample("-", (100, 100), 1_000, "nines"),
-            ArithmeticSample("*", (7, 7), 2_000),
-            ArithmeticSample("*", (20, 20), 1_000),
-            ArithmeticSample("*", (20, 20), 500, "nines"),
-            ArithmeticSample("//", (12, 6), 2_000),
-            ArithmeticSample("%", (12, 6), 2_000),
-            ArithmeticSample("//", (20, 10), 500),
-            ArithmeticSample("%", (20, 10), 500, "nines"),
-            ArithmeticSample("//", (40, 20), 100),
-        ),
-        proved=True,
-        headlines=("100 + 100 digits", "100 - 100 digits", "20 * 20 digits", "20 // 10 digits"),
-    ),
+    "calculator": CALCULATOR,
+    "signed-calculator": CALCULATOR,
     "sort": Examination(
         suites={"strata": {"num_problems": 100}, "probes": {}},
         samples=(
