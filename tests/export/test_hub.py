@@ -13,6 +13,7 @@ import abacist
 from abacist.cli import main
 from abacist.errors import RunError, UserError
 from abacist.export import hub as export
+from abacist.export import transformers
 from abacist.runs import hub
 
 needed("huggingface_hub")
@@ -33,9 +34,11 @@ def remote(tmp_path, monkeypatch) -> Path:
             return f"https://huggingface.co/{name}"
 
         def upload_folder(self, repo_id, folder_path, commit_message, delete_patterns):
-            assert delete_patterns == ["run/*"]
             assert commit_message.startswith("Upload the run ")
-            shutil.rmtree(root / repo_id / "run", ignore_errors=True)
+            for file in [file for file in (root / repo_id).rglob("*") if file.is_file()]:
+                path = file.relative_to(root / repo_id).as_posix()
+                if any(fnmatch(path, pattern) for pattern in delete_patterns):
+                    file.unlink()
             shutil.copytree(folder_path, root / repo_id, dirs_exist_ok=True)
 
     def download(name, revision, allow_patterns):
@@ -86,6 +89,8 @@ def test_the_repository_is_what_transformers_loads_and_the_run(example):
         "tokenizer.json",
         "tokenizer_config.json",
     }
+    names = {name for name in repository.contents if not name.startswith("run/")}
+    assert names == {"README.md", *transformers.FILES}
     assert b"machine" not in repository.contents["run/run.json"]
     assert b'abacist.load("hf://USER/NAME")' in repository.contents["README.md"]
 
@@ -95,6 +100,9 @@ def test_a_recipe_that_transformers_cannot_express_travels_as_a_run(
 ):
     settings = quick_settings | {"training.num_steps": 3, "training.warmup_steps": 1}
     abacist.train("multiply", out=tmp_path / "run", settings=settings)
+    # Nothing is left of a model that transformers could load.
+    assert main(["push", EXAMPLE, "maria/multiply"]) == 0
+    capsys.readouterr()
     assert main(["push", str(tmp_path / "run"), "maria/multiply"]) == 0
     printed = capsys.readouterr().out
     assert (
@@ -103,6 +111,7 @@ def test_a_recipe_that_transformers_cannot_express_travels_as_a_run(
     assert "Not certified: there is no certificate." in printed
     pushed = {path.name for path in (remote / "maria/multiply").iterdir()}
     assert pushed == {".private", "README.md", "run"}
+    assert not list((remote / "maria/multiply/run").rglob("step-012000/*"))
     assert "**Not certified:**" in (remote / "maria/multiply/README.md").read_text()
 
 

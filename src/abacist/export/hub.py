@@ -62,12 +62,13 @@ def push(contents: Repository, name: str, private: bool = False) -> str:
         with hub.one_line_errors(f"cannot push to {name}"):
             api = HfApi()
             address = api.create_repo(name, private=private, exist_ok=True)
-            # One commit, so that a reader never finds half of it.
+            # One commit, so that a reader never finds half of it. Whatever an earlier push of another
+            # recipe has left would be taken for a part of this model.
             api.upload_folder(
                 repo_id=name,
                 folder_path=folder,
                 commit_message=f"Upload the run {recipe}, seed {seed}",
-                delete_patterns=[f"{hub.RUN_FOLDER}/*"],
+                delete_patterns=[f"{hub.RUN_FOLDER}/*", *transformers.FILES],
             )
     return str(address)
 

@@ -17,6 +17,11 @@ from abacist.vocabulary import Vocabulary
 
 _CODE = Path(__file__).with_name("transformers_code")
 _MODULES = ("configuration_abacist", "modeling_abacist")
+FILES = (
+    "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
+    "model.safetensors", *(f"{name}.py" for name in _MODULES),
+)  # fmt: skip
+"""Names of the files of a folder, beside the model card."""
 
 
 def folder(exportable: Exportable, *, has_run: bool = False) -> dict[str, bytes]:
