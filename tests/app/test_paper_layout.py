@@ -39,6 +39,19 @@ SHEETS = {
 }
 
 
+def sheet(format, line):
+    """The rows of a line on paper, without spaces."""
+    texts = [format.vocabulary.tokens[token] for token in line.ids[0].tolist()]
+    positions = paper_layout(format, line)
+    rows: dict[int, str] = {}
+    for text, position in sorted(
+        zip(texts, positions, strict=True), key=lambda pair: (pair[1].row, pair[1].column)
+    ):
+        sign = ">" if text == "<end>" else "<" if text.startswith("<") else shortened_sign(text)
+        rows[position.row] = rows.get(position.row, "") + sign
+    return [rows[row] for row in sorted(rows)]
+
+
 @pytest.mark.parametrize("task_format_problem", SHEETS, ids=lambda key: key[1])
 def test_lines_are_laid_out_as_on_paper(task_format_problem):
     task_name, format_name, text = task_format_problem
@@ -46,20 +59,9 @@ def test_lines_are_laid_out_as_on_paper(task_format_problem):
     format = FORMATS[format_name].build(TASKS[task_name])
     problem = task.parse([text])
     line = format.write(problem, task.answer(problem))
-    positions = paper_layout(format, line)
-    texts = [format.vocabulary.tokens[token] for token in line.ids[0].tolist()]
-    rows: dict[int, str] = {}
-    for text, position in sorted(
-        zip(texts, positions, strict=True), key=lambda pair: (pair[1].row, pair[1].column)
-    ):
-        sign = {"<start>": "<", "<end>": ">"}.get(text, shortened_sign(text))
-        before = rows.get(position.row, "")
-        rows[position.row] = before.ljust(position.column - 1) + sign
-    shown = [rows[row] for row in sorted(rows)]
     # Spaces between neighbouring small signs are up to their width, so they are not compared.
-    assert [row.replace(" ", "") for row in shown] == [
-        row.replace(" ", "") for row in SHEETS[task_format_problem]
-    ]
+    assert sheet(format, line) == [row.replace(" ", "") for row in SHEETS[task_format_problem]]
+    positions = paper_layout(format, line)
     assert all(position.place is None or position.place >= 1 for position in positions)
 
 
@@ -79,6 +81,24 @@ def test_the_calculator_lays_each_operation_out_as_the_format_of_that_operation_
         expected = paper_layout(own, own.write(problem, task.answer(problem)))
         assert paper_layout(member.format, line) == expected
         assert legend(member.format, "-33") == legend(own, "-33")
+
+
+SIGNED_SHEETS = {
+    "-12+34": ["<⁻88", "+⁺34", "=>⁺022"],
+    "-23*45": ["<⁻23", "*⁺45=", "¹¹10⁰15", "115", "¹¹8⁰12", "⁻103>"],
+    "-8//3": ["<⁻2//⁺3=⁺", "+9:95", "+8:98", "+7:0'1'", "-0:>"],
+    "8%-3": ["<⁻2%⁻3=⁻", "+9:95", "+8:98", "+7:0'1'", "-0:>"],
+}
+
+
+@pytest.mark.parametrize("text", SIGNED_SHEETS)
+def test_signs_stand_before_the_numbers_that_they_belong_to(text):
+    config = ArithmeticConfig(operations=("+", "-", "*", "//", "%"), signed=True)
+    task, format = config.build(), FORMATS["calculator"].build(config)
+    problem = task.parse([text])
+    member = format.member_for(problem).format
+    assert sheet(member, member.write(problem, task.answer(problem))) == SIGNED_SHEETS[text]
+    assert any("⁻" in sign for sign, _ in legend(member, "1"))
 
 
 def test_digits_of_one_place_are_below_each_other():

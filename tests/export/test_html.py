@@ -304,6 +304,7 @@ def test_an_objection_that_travels_names_no_directory(path):
     [
         ("five-operations", {}, r"its task must be one of \+ - \* // % sort, got arithmetic with"),
         ("calculator", {"model.num_layers": 2}, r"model.num_layers must be 1, got 2"),
+        ("calculator", {"task.signed": "true"}, r"task.signed must be false, got true"),
         ("multiply", {"format": "partial-products"}, r"its format must be long-multiplication"),
         (
             "multiply",

@@ -12,9 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from abacist.formats.annotated import AnnotatedTokens
+from abacist.formats.calculation import CalculationFormat
 from abacist.formats.format import Format
 from abacist.formats.plain import PlainFormat
-from abacist.formats.roles import Role
+from abacist.formats.roles import SIGN, Role
+from abacist.formats.signed_addition import SignedAdditionFormat
 from abacist.inspection.finding import Finding
 
 _MARGIN = 2
@@ -44,7 +46,8 @@ def paper_layout(format: Format, line: AnnotatedTokens) -> list[Position] | None
     """Return the position of every token of one line, (1, T); None if the format has no such layout."""
     layout = _LAYOUTS.get(format.enumeration or "")
     if layout is None or not hasattr(format, "roles"):
-        place = format.columns(line) if isinstance(format, PlainFormat) else line.place
+        has_columns = isinstance(format, PlainFormat | SignedAdditionFormat)
+        place = format.columns(line) if has_columns else line.place
         return _rows_of_numbers(replace(line, place=place))
     roles: list[Role] = format.roles(line.ids[0].long())
     positions = layout(roles)
@@ -56,6 +59,8 @@ def legend(format: Format, answer: str | None) -> list[tuple[str, str]]:
     """Return the signs of a format, each with its meaning in plain words."""
     signs = [("⟨ ⟩", "start and end of the line")]
     signs += _LEGENDS.get(format.enumeration or "", [])
+    if isinstance(format, CalculationFormat) and format.signed:
+        signs += _LEGENDS_OF_SIGNS.get(format.enumeration or "", [])
     if format.enumeration == "column-addition" and answer is not None and answer.startswith("-"):
         digits = len(answer) - 1
         signs.append(
@@ -112,6 +117,10 @@ def _long_multiplication(roles: list[Role]) -> list[Position]:
             is_result = role.column == 1 or role.row == num_rows
             kind = "result" if is_result else "digit"
             positions.append(Position(lower, _column(place, highest), kind=kind, place=place))
+        elif role.part == SIGN:
+            # The sign of the product stands before its highest digit.
+            row = role.row or 2 * num_rows + 2
+            positions.append(Position(row, _column(highest + 1, highest), kind="mark"))
         else:
             after_units = _column(0, highest)
             row, column = {
@@ -143,6 +152,10 @@ def _non_restoring_division(roles: list[Role]) -> list[Position]:
             positions.append(Position(1, _column(0, highest) + left, kind="mark"))
         elif role.part == "=":
             positions.append(Position(1, _column(-divisor_digits - 3, highest) + left, kind="mark"))
+        elif role.part == SIGN:
+            # Before the dividend, before the divisor, and after `=`.
+            place = {1: highest + 1, 2: -1}.get(role.row, -divisor_digits - 4)
+            positions.append(Position(1, _column(place, highest) + left, kind="mark"))
         elif role.part == "action":
             positions.append(Position(role.row + 1, 1, 3, "mark"))
         elif role.part == "colon":
@@ -193,6 +206,17 @@ _LAYOUTS: dict[str, Layout] = {
     "long-multiplication": _long_multiplication,
     "non-restoring-division": _non_restoring_division,
     "insertion-sort": _insertion_sort,
+}
+_LEGENDS_OF_SIGNS: dict[str, list[tuple[str, str]]] = {
+    "signed-addition": [
+        ("⁺", "the number is not below 0"),
+        ("⁻", "the number is below 0: nines without end stand before its digits"),
+    ],
+    "long-multiplication": [("⁺ ⁻", "the number is not below 0, or below 0 unless it is 0")],
+    "non-restoring-division": [
+        ("⁻ before the dividend", "it is below 0 and written as a complement, as the quotient is"),
+        ("⁺ ⁻ after =", "the sign of the remainder, which is that of the divisor"),
+    ],
 }
 _LEGENDS: dict[str, list[tuple[str, str]]] = {
     "long-multiplication": [
