@@ -89,7 +89,7 @@ def test_digits_and_rows_of_divisions_stand_where_they_do_without_signs():
         values, alone = getattr(first, name)[0], getattr(second, name)[0]
         assert values[others].tolist() == alone.tolist()
         if name in ("place", "row", "step"):
-            assert values[signs].tolist() == [ANCHOR] * 3
+            assert values[signs].tolist() == [2 if name == "place" else ANCHOR, ANCHOR, ANCHOR]
 
 
 @pytest.mark.parametrize(
@@ -111,3 +111,18 @@ def test_lines_without_a_sign_or_with_another_first_row_are_malformed(line):
 def test_a_zero_has_no_sign_whatever_was_written():
     assert SIGNED.read_texts("<product>5⁻*0⁺=⁻⁰[0]0⁰0<end>") == ["0"]
     assert SIGNED.read_texts("<division>⁺0%⁻3=⁻[-0]:7'9'[+9]:0'0'[-0]:<end>") == ["0"]
+
+
+def test_unlike_signs_of_a_division_differ_for_a_model():
+    """A model sees tokens with their coordinates and not their order, so signs must not share these."""
+    task = ArithmeticConfig(operations=("//",), signed=True).build()
+    form = CalculatorFormatConfig().build(task.config)
+    seen = []
+    for problem in ("-7//2", "-7//-2"):
+        line = form.prompt(task.parse([problem]))
+        columns = zip(
+            *(getattr(line, name)[0].tolist() for name in ("ids", "place", "row", "step")),
+            strict=True,
+        )
+        seen.append({column for column in columns if form.vocabulary.tokens[column[0]] in "⁺⁻"})
+    assert seen[0] != seen[1]

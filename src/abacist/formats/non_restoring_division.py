@@ -56,7 +56,9 @@ row adds, and from there on the rules are the same: the remainder that is brough
 is rounding down, and the quotient is read in ten's complement. Rows of -1 - a are the mirror images of
 those of a, with 9 - d for each digit d and 9 - c for each count c.
 
-The signs of operands and remainder have place, row and step 0, where `=` stands and no row sees them.
+The signs of operands and remainder have row and step 0, where `=` stands and no row sees them. Those of
+divisor and remainder have place 0, and that of the dividend has place 2: a model that saw both operands'
+signs at one place could not distinguish -7//2 from -7//-2.
 """
 
 from dataclasses import dataclass
@@ -89,6 +91,7 @@ ACTIONS = tuple(f"{sign}{digit}" for sign in "-+" for digit in DIGITS)
 
 _EXTRA = 3
 """A row is wider than the divisor by its action, the colon, and one digit."""
+_DIVIDEND_SIGN_PLACE = 2
 _MOST_ROWS = 10
 """Largest possible number of rows in one step."""
 
@@ -203,6 +206,7 @@ class NonRestoringDivisionFormat(CalculationFormat):
         is_answer_sign = after_equals & (index <= equals_index + parts.num_signs)
         for tensor in (place, row, step):
             tensor.masked_fill_(parts.is_equals | parts.is_sign, ANCHOR)
+        place.masked_fill_(parts.is_sign & (index < operator_index), _DIVIDEND_SIGN_PLACE)
         field.masked_fill_(parts.is_equals, int(Field.EQUALS))
         # The rows.
         columns_left = (rows.num_steps - rows.step).clamp(min=0)
