@@ -104,11 +104,12 @@ def table(record: dict[str, Any]) -> str:
 
 
 def _median_and_interval(row: dict[str, Any] | None) -> str:
+    """Return the median over seeds, and its interval unless all of it is the median."""
     if row is None:
         return "–"
     seeds = row["seeds"]
     text = percent(seeds["median"])
-    if seeds["interval"] is None:
+    if seeds["interval"] in (None, [seeds["median"]] * 2):
         return text
     low, high = seeds["interval"]
     return f"{text} ({percent(low)}–{percent(high)})"

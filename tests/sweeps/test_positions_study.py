@@ -48,7 +48,7 @@ def test_the_record_and_the_table_follow_from_the_sweep(tmp_path, positions, pla
     assert len(record["rotary"]["tuning"]) == 3
     lines = positions.table(record).splitlines()
     assert len(lines) == 2 + 11
-    assert "| `rotary` | 0.001 | 10 of 10 | 100% (100%–100%) | 45% (10%–80%) | – |" in lines[6]
+    assert "| `rotary` | 0.001 | 10 of 10 | 100% | 45% (10%–80%) | – |" in lines[6]
     assert [len(chart.curves) for chart in positions.charts(record)] == [4, 4, 3]
     page = positions.page("<!-- table -->\n<!-- end of table -->", record)
     assert "Every trial is finished." in page
