@@ -4,7 +4,7 @@
 
 This combines calculations of the files beside it, which are to be read first: `check_certificate.py` with
 the argument, the model, the check, and sums and differences; products in `check_written_work.py`; and
-`check_divisions.py`.
+`check_divisions.py`. Where operands are signed, their notations are in `check_signed_operands.py`.
 
 One model writes all five operations, each in its own notation. A line of sums begins with `<sum>` instead
 of `<start>`, and likewise for the other notations. Like every start token, these stand everywhere, so each
@@ -42,6 +42,7 @@ from check_certificate import (
     shared,
 )
 from check_divisions import Divisions
+from check_signed_operands import SIGNS, SignedColumns, SignedDivisions, SignedProducts, parted
 from check_written_work import Products
 
 COUNTS = {f"{sign}{digit}": f"[{sign}{digit}]" for sign in "-+" for digit in DIGITS}
@@ -105,5 +106,25 @@ class Calculator:
         return notation.is_right(problem, [alone.get(text, text) for text in written])
 
 
+class SignedCalculator(Calculator):
+    """The same with operands of either sign, whose notations are others."""
+
+    problems = "problems of five operations with signs"
+    pairs = "all pairs of integers of every length, except divisions by 0"
+    claim = f"is right for +, -, *, // and % of {pairs}"
+    divisions = SignedDivisions("//", "%")
+    notations = (
+        *(SignedColumns("+", spacing=2), SignedColumns("-", spacing=2)),
+        *(SignedProducts(spacing=3), divisions),
+    )
+    carry = Calculator.vocabulary.index(Products.carries[0])
+    vocabulary = (*Calculator.vocabulary[:carry], *SIGNS, *Calculator.vocabulary[carry:])
+    task = Calculator.task | {"signed": [True]}
+
+    def notation(self, problem: str) -> int:
+        _, operator, _ = parted(problem)
+        return min("+-*/%".index(operator[0]), 3)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:], [Calculator()]))
+    sys.exit(main(sys.argv[1:], [Calculator(), SignedCalculator()]))
