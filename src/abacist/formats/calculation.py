@@ -107,9 +107,10 @@ class CalculationFormat(PiecewiseFormat):
         self.operator_ids = list(self.token_of.values())
         self.equals_id, self.end_id = self.vocabulary.id("="), self.vocabulary.id("<end>")
         self.signed = task.signed
-        self.plus_id, self.minus_id = (
-            map(self.vocabulary.id, SIGNS) if self.signed else (None, None)
-        )
+        self.plus_id: int | None = None
+        self.minus_id: int | None = None
+        if self.signed:
+            self.plus_id, self.minus_id = (self.vocabulary.id(sign) for sign in SIGNS)
 
     def annotate(self, ids_BT: Tensor) -> AnnotatedTokens:
         """Return coordinates, field and target of every token, from the ids alone.
