@@ -16,7 +16,7 @@ at (0, 0) like `=`. It stands nowhere, and is followed by the first carry.
 
 Divisions. The divisor's sign is moved to a, and a is then written in ten's complement, if it is below 0.
 The sign of the remainder, which is the divisor's, is written first, and then the rows; these signs stand at
-place, row and step 0 like `=`. If a is below 0, its remainder begins as -1, so the first step adds. In the
+place, row and step 0 like `=`, and that of a at place 2. If a is below 0, its remainder begins as -1, so the first step adds. In the
 mirror that shows 9 - x for each digit x, it is a first step that subtracts. All other rows are as they
 were: after a step that adds, there follows one that subtracts, and the other way round.
 """
@@ -179,7 +179,7 @@ class SignedDivisions(Divisions):
         for row in self.row(first_row, [None]):
             yield neighbourhood(*mirrored(row))
         for x, b, of_a, of_b in product(TEN, TEN, SIGNS, SIGNS):
-            seen = {"sign of a": (of_a, 0, 0, 0), "digit of a": (x, 0, EVERYWHERE, 2)}
+            seen = {"sign of a": (of_a, 2, 0, 0), "digit of a": (x, 0, EVERYWHERE, 2)}
             seen |= {"sign of b": (of_b, 0, 0, 0), "digit of b": (b, 2, *WIDE)}
             yield neighbourhood(of_b, seen | {"last token": ("=", 0, 0, 0)})
             seen |= {"equals": ("=", 0, 0, 0), "last token": (of_b, 0, 0, 0)}
@@ -193,7 +193,7 @@ class SignedDivisions(Divisions):
         a, operator, b = parted(problem)
         moved = a if b > 0 else -a
         line = super().prompt(f"{complement(moved, width(moved))}{operator}{abs(b)}")
-        signs = [Token(sign(number), 0, 0, 0) for number in (moved, b)]
+        signs = [Token(sign(moved), 2, 0, 0), Token(sign(b), 0, 0, 0)]
         after = [token.text for token in line].index(operator) + 1
         return [line[0], signs[0], *line[1:after], signs[1], *line[after:]]
 
