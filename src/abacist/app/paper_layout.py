@@ -46,9 +46,9 @@ def paper_layout(format: Format, line: AnnotatedTokens) -> list[Position] | None
     """Return the position of every token of one line, (1, T); None if the format has no such layout."""
     layout = _LAYOUTS.get(format.enumeration or "")
     if layout is None or not hasattr(format, "roles"):
-        has_columns = isinstance(format, PlainFormat | SignedAdditionFormat)
-        place = format.columns(line) if has_columns else line.place
-        return _rows_of_numbers(replace(line, place=place))
+        if isinstance(format, PlainFormat | SignedAdditionFormat):
+            line = replace(line, place=format.columns(line))
+        return _rows_of_numbers(line)
     roles: list[Role] = format.roles(line.ids[0].long())
     positions = layout(roles)
     cells = [(position.row, position.column) for position in positions]

@@ -10,6 +10,13 @@ from abacist.scoring.config import ScoringConfig
 from abacist.tasks.config import ArithmeticConfig
 from abacist.training.config import TrainingConfig
 
+_TASK = ArithmeticConfig(
+    operations=("+", "-", "*", "//", "%"),
+    weights=(0.22, 0.33, 0.27, 0.09, 0.09),
+    max_digits=6,
+    sampling="nines",
+)
+
 
 def calculator() -> Recipe:
     """Adds, subtracts, multiplies, divides and takes remainders of numbers of every length.
@@ -26,12 +33,7 @@ def calculator() -> Recipe:
     """
     return Recipe(
         name="calculator",
-        task=ArithmeticConfig(
-            operations=("+", "-", "*", "//", "%"),
-            weights=(0.22, 0.33, 0.27, 0.09, 0.09),
-            max_digits=6,
-            sampling="nines",
-        ),
+        task=_TASK,
         format=FORMATS["calculator"],
         split=SplitConfig(),
         model=ModelConfig(
@@ -57,4 +59,4 @@ def signed_calculator() -> Recipe:
     below 0 begins with a row that adds, so that the rules of signs are local (formats/calculator.py).
     """
     base = calculator()
-    return replace(base, name="signed-calculator", task=replace(base.task, signed=True))
+    return replace(base, name="signed-calculator", task=replace(_TASK, signed=True))
