@@ -16,9 +16,9 @@ at (0, 0) like `=`. It stands nowhere, and is followed by the first carry.
 
 Divisions. The divisor's sign is moved to a, and a is then written in ten's complement, if it is below 0.
 The sign of the remainder, which is the divisor's, is written first, and then the rows; these signs stand at
-place, row and step 0 like `=`, and that of a at place 2. If a is below 0, its remainder begins as -1, so the first step adds. In the
-mirror that shows 9 - x for each digit x, it is a first step that subtracts. All other rows are as they
-were: after a step that adds, there follows one that subtracts, and the other way round.
+place, row and step 0 like `=`, and that of a at place 2. If a is below 0, its remainder begins as -1, so the
+first step adds. In the mirror that shows 9 - x for each digit x, it is a first step that subtracts. All other
+rows are as they were: after a step that adds, there follows one that subtracts, and the other way round.
 """
 
 import random

@@ -102,7 +102,7 @@ class SignedAdditionFormat(CalculationFormat):
         end_B1 = self._widths(problems).unsqueeze(1) + 1
         wider = max(0, int(end_B1.max()) + 1 - ids_BW.shape[1]) if len(answer) else 0
         ids_BW = torch.nn.functional.pad(ids_BW, (0, wider))
-        fill_B1 = 9 * sign_B1.eq(self.minus_id).to(torch.uint8)
+        fill_B1 = 9 * answer.is_negative_B.unsqueeze(1).to(torch.uint8)
         is_fill = torch.arange(ids_BW.shape[1], device=ids_BW.device) >= ids_BW.shape[1] - wider
         ids_BW = torch.where(is_fill, fill_B1, ids_BW)
         return Piece(ids_BW.scatter(1, end_B1, sign_B1), end_B1.squeeze(1) + 1)
