@@ -85,7 +85,7 @@ def test_the_vocabulary_is_that_of_the_package(programs):
 
 
 def test_what_is_seen_in_right_lines_is_listed(programs, problems):
-    """Of divisions, only what signs change is listed; the rest is what `divide` is tested with."""
+    """Only what signs change in divisions is listed; the rest is what `divide` is tested with."""
     checker, program = programs
 
     class Part(program.SignedCalculator):

@@ -13,10 +13,11 @@ from abacist.formats.config import FORMATS
 from abacist.tasks.config import TASKS, ArithmeticConfig
 
 EXAMPLE = re.compile(r">>> format\.text\(problem\)  # (\S+?),?(?: .*)?\n(.*)\n")
-NAME_OF_MODULE = {"plain": "reversed", "__init__": "reversed"}
+NAME_OF_MODULE = {"plain": "reversed", "__init__": "reversed", "signed_addition": "calculator"}
 TASK_OF_MODULE = {
     "running_sums": TASKS["add-many"],
     "residues": TASKS["add-modulo"],
+    "signed_addition": ArithmeticConfig(operations=("+", "-"), signed=True, max_digits=3),
     "labels": TASKS["sort"],
     "insertion_sort": TASKS["sort"],
     "columns": column_task("test-add"),
@@ -49,4 +50,4 @@ def test_an_example_in_a_docstring_is_what_the_format_writes(
 
 
 def test_every_format_has_an_example() -> None:
-    assert len({module for module, _, _ in EXAMPLES}) == 17
+    assert len({module for module, _, _ in EXAMPLES}) == 18

@@ -551,7 +551,7 @@ def test_a_digits_id_is_its_value(pair: Pair) -> None:
 
 
 @for_each(PAIRS)
-def test_operands_hold_nothing_but_digits(pair: Pair) -> None:
+def test_operands_hold_nothing_but_digits_and_signs(pair: Pair) -> None:
     lines = pair.lines
     most = 10
     if isinstance(pair.format_config, ResiduesFormatConfig):
@@ -559,6 +559,9 @@ def test_operands_hold_nothing_but_digits(pair: Pair) -> None:
     if isinstance(pair.task_config, OwnTaskConfig):
         most = pair.task.base
     operand_ids = lines.ids[lines.field >= Field.OPERAND]
+    if getattr(pair.task_config, "signed", False):
+        signs = [pair.format.vocabulary.id(sign) for sign in "⁺⁻"]
+        operand_ids = operand_ids[~torch.isin(operand_ids, torch.tensor(signs))]
     assert len(operand_ids)
     assert int(operand_ids.max()) < most
 

@@ -25,7 +25,7 @@ class ScoringConfig(Config):
     """Suite grid: number of test problems in each cell."""
     recurrences: tuple[int, ...] = setting((), low=1, high=1_024, suggestion=8)
     """Suites grid and recurrences: numbers of recurrences of a looped model, besides that of training; none named means that of training for the grid, and 1, 2, 4, 8, 16 and 32 for the other suite."""  # noqa: E501
-    exhaustive_digits: int | None = setting(None, low=1, high=18)
+    exhaustive_digits: int | None = setting(None, low=1, high=18, suggestion=3)
     """Suite exhaustive: length of the longest operands, in digits; none means the longest in training."""
     largest_space: int = setting(20_000_000, low=1, high=LARGEST_SPACE)
     """Suite exhaustive: largest number of problems that it scores one by one."""
