@@ -251,7 +251,7 @@ def test_problems_made_from_the_worst_cases_are_asked_with_every_operation(monke
     monkeypatch.setattr(
         certificate, "solve", lambda *_: asked.extend(task.expressions(_[-1])) or []
     )
-    pattern = receptive_fields.Pattern([], Coordinates(*torch.zeros(2, 1, 1)), [], [], b"")
+    pattern = receptive_fields.Pattern([], Coordinates(*torch.zeros(2, 1, 1)), [], [], b"", [])
     context = receptive_fields.Context(
         pattern, torch.zeros(1, 1), torch.zeros(1), lambda case: ["97", "8"]
     )

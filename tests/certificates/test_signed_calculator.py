@@ -9,6 +9,7 @@ from contexts_in_lines import Seen, each_once, rows_of, seen_in
 from abacist.certificates import certificate
 from abacist.certificates.joint_enumeration import JointEnumeration
 from abacist.configuration import override
+from abacist.formats import non_restoring_division
 from abacist.recipes import find
 from abacist.runs.run import build_model, build_problems
 from abacist.scoring.trained_model import TrainedModel
@@ -95,3 +96,10 @@ def test_the_claim_is_about_all_integers(enumeration):
     assert enumeration.claim.endswith(
         "of all pairs of integers of every length, except divisions by 0."
     )
+
+
+def test_signs_that_no_model_can_distinguish_are_refused(monkeypatch):
+    monkeypatch.setattr(non_restoring_division, "_DIVIDEND_SIGN_PLACE", 0)
+    outcome = certificate.prove(TRAINED_MODEL)
+    assert not outcome.certified
+    assert "several tokens the same coordinates" in outcome.reason

@@ -296,8 +296,8 @@ def _smallest(bounds: Tensor) -> float:
 def _distinct(part: list[Context]) -> tuple[Tensor, Tensor, Tensor]:
     """Return the distinct cases of one pattern: ids (n, M), right next tokens (n,), rows of origin (n,).
 
-    Raises `NotProvable` if equal contexts call for different next tokens: then no model with this
-    receptive field can be right.
+    Raises `NotProvable` if contexts that the query cannot distinguish call for different next tokens:
+    then no model with this receptive field can be right.
     """
     if not any(len(context.target) for context in part):
         empty = torch.empty(0, dtype=torch.int64)
@@ -311,7 +311,22 @@ def _distinct(part: list[Context]) -> tuple[Tensor, Tensor, Tensor]:
             "the receptive field of this model is too narrow: the same digits can call for different "
             "answers. Try a wider --model.positions.0.window."
         )
+    _check_exchanges(part[0].pattern, ids, target)
     return ids, target, first
+
+
+def _check_exchanges(pattern: Pattern, ids: Tensor, target: Tensor) -> None:
+    """Raise `NotProvable` if exchanging tokens of equal coordinates changes what has to follow."""
+    if not pattern.alike:
+        return
+    ids = ids.clone()
+    for group in pattern.alike:
+        ids[:, group] = ids[:, group].sort(dim=1).values
+    if len(_first_of_each(ids)) < len(_first_of_each(torch.cat([ids, target.unsqueeze(1)], dim=1))):
+        raise NotProvable(
+            "the format gives several tokens the same coordinates, so that no model can distinguish them, "
+            "and exchanging them can call for another answer. Give them different coordinates in the format."
+        )
 
 
 def _first_of_each(rows: Tensor) -> Tensor:

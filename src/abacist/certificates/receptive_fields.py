@@ -64,7 +64,9 @@ class Pattern:
     numbers: list[int]
     """Roles of these tokens, as in `Skeleton.numbers`."""
     key: bytes
-    """Equal for patterns that no model with this visibility can tell apart."""
+    """Equal for patterns that no model with this visibility can distinguish."""
+    alike: list[list[int]]
+    """Groups of tokens, by their index in `tokens`, that the query can distinguish by their ids only."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,18 @@ def pattern_of(skeleton: Skeleton, visibility: list[Tensor], query: int) -> Patt
         graph.flatten().tolist(),
     )
     coordinates = Coordinates(torch.arange(len(tokens)).unsqueeze(0), place, row, step)
-    return Pattern(tokens, coordinates, ids, numbers, repr(description).encode())
+    # In a second layer, tokens of equal coordinates can differ in what they have seen themselves.
+    alike = _of_equal_coordinates([place, row, step]) if len(visibility) == 1 else []
+    return Pattern(tokens, coordinates, ids, numbers, repr(description).encode(), alike)
+
+
+def _of_equal_coordinates(coordinates: list[Tensor | None]) -> list[list[int]]:
+    """Return the groups of two tokens or more, other than the query, that share all coordinates (1, M)."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    values = [coordinate[0, :-1].tolist() for coordinate in coordinates if coordinate is not None]
+    for token, own in enumerate(zip(*values, strict=True)):
+        groups.setdefault(own, []).append(token)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _relative(coordinate: Tensor) -> list[int]:
