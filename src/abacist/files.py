@@ -42,7 +42,7 @@ def write_json(path: Path, data: Any) -> None:
 
 
 def write_directory(path: Path, contents: Mapping[str, bytes]) -> None:
-    """Replace the directory `path` atomically by one with the given files.
+    """Replace the directory `path` by one with the given files, which is complete when it gets its name.
 
     Args:
         path: the directory.
@@ -58,9 +58,15 @@ def write_directory(path: Path, contents: Mapping[str, bytes]) -> None:
         for name, content in contents.items():
             (temporary / name).parent.mkdir(parents=True, exist_ok=True)
             write_bytes(temporary / name, content)
-        if path.exists():
-            shutil.rmtree(path)
-        temporary.replace(path)
+        if not path.exists():
+            temporary.replace(path)
+        else:
+            # No system call that Python offers exchanges two directories. A kill between the two
+            # lines loses nothing: the old directory keeps its content under another name.
+            old = path.with_name(f".{path.name}.{os.getpid()}.old")
+            path.replace(old)
+            temporary.replace(path)
+            shutil.rmtree(old)
         _sync_directory(path.parent)
 
 

@@ -3,7 +3,7 @@ import torch
 from small_models import FORMAT, SCHEME_NAMES, place_window, random_model, random_problems
 from torch import Tensor
 
-from abacist.errors import ProblemError
+from abacist.errors import ConfigurationError, ProblemError
 from abacist.formats.continuation import continue_lines
 from abacist.models.config import POSITIONS, PositionScheme
 from abacist.models.coordinates import Coordinates
@@ -182,6 +182,11 @@ def test_generation_stops_after_the_largest_number_of_tokens() -> None:
     assert generated.margins.shape == (1, 7)
     assert generated.ids.shape[1] == FORMAT.prompt(problem).ids.shape[1] + 7
     assert FORMAT.read(generated.ids) == [None]
+
+
+def test_generation_of_no_token_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="must be 1 or more, got 0"):
+        cached(random_model(seed=2), random_problems([(2, 2)]), max_new_tokens=0)
 
 
 def test_the_last_token_may_come_after_the_last_learned_position() -> None:

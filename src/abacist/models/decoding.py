@@ -98,9 +98,11 @@ def generate(
         on_step: called after every step with the number of tokens written per line so far.
         sampling: draws the tokens; None takes the likeliest (greedy decoding).
 
-    Raises `ConfigurationError` for an encoder, and `ProblemError` where a line grows too long for
-    the model.
+    Raises `ConfigurationError` for an encoder and for fewer than one new token, and `ProblemError`
+    where a line grows too long for the model.
     """
+    if max_new_tokens < 1:
+        raise ConfigurationError(f"max_new_tokens must be 1 or more, got {max_new_tokens}. Try 100.")
     if not model.is_causal:
         raise ConfigurationError(
             "an encoder writes all answer tokens at once and does not generate them one by one. "
