@@ -106,79 +106,160 @@ def train(
     Raises `TrainingDiverged` where the loss or a gradient is not finite, leaving the last good
     checkpoint in place, and `TrainingInterrupted` after saving where Ctrl-C was pressed.
     """
-    observer.on_start(model.num_parameters, torch.get_num_threads(), start.step)
-    begin = time.perf_counter() - start.seconds
-    model.train()
-    losses: list[float] = []
-    step, successes, best_score = start.step, start.successes, start.best
-    best_step = _last_step_up_to(best, start.step)
-    if step == 0:
-        with optimizer.averaged():
-            observer.on_metrics(_metrics(validate(), 0, [], config, 0.0, 0.0))
-            observer.on_checkpoint(0)
-    if config.num_steps == 0 and processes.is_first:
-        checkpoint.save(checkpoints, model, optimizer, Progress(0, 0.0, finished=True))
-    # The validation before the first step does not count in the speed of the first steps.
-    validated = saved = time.perf_counter()
+    training = _Training(
+        model, optimizer, config, validate, checkpoints, best, observer, start, processes
+    )
+    training.begin()
     with _ctrl_c() as is_stop_requested:
-        while step < config.num_steps and not start.finished:
-            batch = stream.batch(step)
-            loss = training_step(
-                model, optimizer, batch, config, step, stream.aligned, stream.seed, processes
-            )
-            if not math.isfinite(loss):
-                observer.on_divergence(step + 1, batch)
-                raise _diverged(step + 1, config, checkpoints)
-            step += 1
-            losses.append(loss)
-            observer.on_step(step, loss)
-            finished = step == config.num_steps
-            if step % config.validate_every == 0 or finished:
-                with optimizer.averaged():
-                    validation = validate()
-                matched = _matched(config, validation)
-                successes = successes + 1 if _is_reached(config, matched) else 0
-                stops_early = successes >= config.stop_after and step >= config.stop_from
-                finished = finished or stops_early
-                now = time.perf_counter()
-                speed = len(losses) * config.batch_size / (now - validated)
-                metrics = _metrics(validation, step, losses, config, speed, now - begin)
-                observer.on_metrics(metrics)
-                losses, validated = [], now
-                score = (matched.value or 0.0, -validation.validation[ALL].loss)
-                is_best = best_score is None or score > best_score
-                if config.keep_best and is_best and math.isfinite(score[1]):
-                    best_score = score
-                    progress = Progress(step, now - begin, successes, finished, best_score)
-                    if processes.is_first:
-                        checkpoint.save(best, model, optimizer, progress)
-                    best_step = step
-                # A resumed training may not have reached the best checkpoint again that it made
-                # before it was stopped: that one stays until its step is validated again.
-                if best_step is not None and processes.is_first:
-                    checkpoint.keep_one(best, best_step, up_to=step)
+        while not training.finished:
+            training.advance(stream)
+            training.validate_if_due()
             stops = processes.is_any(is_stop_requested())
-            due = step % config.checkpoint_every == 0 or stops
-            if config.checkpoint_seconds is not None:
-                due = due or time.perf_counter() - saved >= config.checkpoint_seconds
-            if due or finished:
-                seconds = time.perf_counter() - begin
-                progress = Progress(step, seconds, successes, finished, best_score)
-                if not all(bool(torch.isfinite(p).all()) for p in model.parameters()):
-                    observer.on_divergence(step, batch)
-                    raise _diverged(step, config, checkpoints)
-                if processes.is_first:
-                    checkpoint.save(checkpoints, model, optimizer, progress)
-                if config.keep_checkpoints is not None and processes.is_first:
-                    checkpoint.keep_newest(checkpoints, config.keep_checkpoints)
-                with optimizer.averaged():
-                    observer.on_checkpoint(step)
-                saved = time.perf_counter()
-            if finished:
-                break
-            if stops:
-                raise TrainingInterrupted(f"stopped after step {step} of {config.num_steps}")
-    return Progress(step, time.perf_counter() - begin, successes, True)
+            training.save_if_due(stops)
+            if stops and not training.finished:
+                raise TrainingInterrupted(
+                    f"stopped after step {training.step} of {config.num_steps}"
+                )
+    return training.progress()
+
+
+class _Training:
+    """A training under way: the numbers that change with its steps, and what is done after a step."""
+
+    def __init__(
+        self,
+        model: Transformer,
+        optimizer: Optimizer,
+        config: TrainingConfig,
+        validate: Callable[[], Validation],
+        checkpoints: Path,
+        best: Path,
+        observer: Observer,
+        start: Progress,
+        processes: Processes,
+    ) -> None:
+        """See `train` for the arguments."""
+        self.step = start.step
+        """Number of steps done."""
+        self.finished = start.finished or start.step >= config.num_steps
+        self._model, self._optimizer, self._config = model, optimizer, config
+        self._validate, self._observer, self._processes = validate, observer, processes
+        self._checkpoints, self._best = checkpoints, best
+        self._successes, self._best_score = start.successes, start.best
+        self._best_step = _last_step_up_to(best, start.step)
+        self._losses: list[float] = []
+        """Losses of the steps since the last validation."""
+        self._began = time.perf_counter() - start.seconds
+        self._validated = self._saved = self._began
+        """The times of the last validation and of the last checkpoint."""
+        self._batch: AnnotatedTokens
+        """The batch of the last step."""
+
+    def progress(self) -> Progress:
+        """Return how far the training has got by now."""
+        seconds = time.perf_counter() - self._began
+        return Progress(self.step, seconds, self._successes, self.finished, self._best_score)
+
+    def begin(self) -> None:
+        """Report the start, and measure the model that has not been trained yet."""
+        self._observer.on_start(self._model.num_parameters, torch.get_num_threads(), self.step)
+        self._model.train()
+        if self.step == 0:
+            with self._optimizer.averaged():
+                self._report(self._validate(), speed=0.0, seconds=0.0)
+                self._observer.on_checkpoint(0)
+            if self.finished and self._processes.is_first:
+                progress = Progress(0, 0.0, finished=True)
+                checkpoint.save(self._checkpoints, self._model, self._optimizer, progress)
+        # The validation before the first step does not count in the speed of the first steps.
+        self._validated = self._saved = time.perf_counter()
+
+    def advance(self, stream: Batches) -> None:
+        """Take one step."""
+        batch = stream.batch(self.step)
+        loss = training_step(
+            self._model,
+            self._optimizer,
+            batch,
+            self._config,
+            self.step,
+            stream.aligned,
+            stream.seed,
+            self._processes,
+        )
+        self._batch = batch
+        if not math.isfinite(loss):
+            raise self._diverged(self.step + 1)
+        self.step += 1
+        self._losses.append(loss)
+        self._observer.on_step(self.step, loss)
+        self.finished = self.step == self._config.num_steps
+
+    def validate_if_due(self) -> None:
+        """Validate after the last step and every `validate_every` steps, and stop early where that suffices."""
+        config = self._config
+        if self.step % config.validate_every and not self.finished:
+            return
+        with self._optimizer.averaged():
+            validation = self._validate()
+        matched = _matched(config, validation)
+        self._successes = self._successes + 1 if _is_reached(config, matched) else 0
+        if self._successes >= config.stop_after and self.step >= config.stop_from:
+            self.finished = True
+        now = time.perf_counter()
+        speed = len(self._losses) * config.batch_size / (now - self._validated)
+        self._report(validation, speed, now - self._began)
+        self._losses, self._validated = [], now
+        self._keep_best((matched.value or 0.0, -validation.validation[ALL].loss))
+
+    def save_if_due(self, stops: bool) -> None:
+        """Write a checkpoint where one is due, which it always is when the training ends or `stops`."""
+        config = self._config
+        due = self.step % config.checkpoint_every == 0 or stops or self.finished
+        if config.checkpoint_seconds is not None:
+            due = due or time.perf_counter() - self._saved >= config.checkpoint_seconds
+        if not due:
+            return
+        if not all(bool(torch.isfinite(p).all()) for p in self._model.parameters()):
+            raise self._diverged(self.step)
+        if self._processes.is_first:
+            checkpoint.save(self._checkpoints, self._model, self._optimizer, self.progress())
+            if config.keep_checkpoints is not None:
+                checkpoint.keep_newest(self._checkpoints, config.keep_checkpoints)
+        with self._optimizer.averaged():
+            self._observer.on_checkpoint(self.step)
+        self._saved = time.perf_counter()
+
+    def _report(self, validation: Validation, speed: float, seconds: float) -> None:
+        """Report what a validation measured, and the losses since the last one."""
+        self._observer.on_metrics(
+            _metrics(validation, self.step, self._losses, self._config, speed, seconds)
+        )
+
+    def _keep_best(self, score: tuple[float, float]) -> None:
+        """Keep the present weights beside the last ones if no validation had a better `score`."""
+        is_best = self._best_score is None or score > self._best_score
+        if self._config.keep_best and is_best and math.isfinite(score[1]):
+            self._best_score, self._best_step = score, self.step
+            if self._processes.is_first:
+                checkpoint.save(self._best, self._model, self._optimizer, self.progress())
+        # A resumed training may not have reached the best checkpoint again that it made before it
+        # was stopped: that one stays until its step is validated again.
+        if self._best_step is not None and self._processes.is_first:
+            checkpoint.keep_one(self._best, self._best_step, up_to=self.step)
+
+    def _diverged(self, step: int) -> TrainingDiverged:
+        """Report the batch of `step`, and return the error that names the last good checkpoint."""
+        self._observer.on_divergence(step, self._batch)
+        paths = checkpoint.all_in(self._checkpoints)
+        saved = (
+            f"the last good checkpoint is {paths[-1]}" if paths else "no checkpoint was written yet"
+        )
+        return TrainingDiverged(
+            f"the loss is not finite at step {step}; {saved}, and the lines of that batch are in "
+            "nonfinite-batch.json. Try a lower learning rate, such as "
+            f"--training.learning_rate {self._config.learning_rate / 3:.2g}, or --training.clip_norm 0.5."
+        )
 
 
 def _metrics(
@@ -222,16 +303,6 @@ def _last_step_up_to(directory: Path, step: int) -> int | None:
     """Return the step of the newest checkpoint that is not newer than `step`; None without one."""
     steps = [checkpoint.step_of(path) for path in checkpoint.all_in(directory)]
     return max((s for s in steps if s <= step), default=None)
-
-
-def _diverged(step: int, config: TrainingConfig, checkpoints: Path) -> TrainingDiverged:
-    paths = checkpoint.all_in(checkpoints)
-    saved = f"the last good checkpoint is {paths[-1]}" if paths else "no checkpoint was written yet"
-    return TrainingDiverged(
-        f"the loss is not finite at step {step}; {saved}, and the lines of that batch are in "
-        "nonfinite-batch.json. Try a lower learning rate, such as "
-        f"--training.learning_rate {config.learning_rate / 3:.2g}, or --training.clip_norm 0.5."
-    )
 
 
 @contextmanager
