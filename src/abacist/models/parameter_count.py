@@ -6,7 +6,7 @@ These formulas stand beside the code that builds the model, so that each checks 
 compares their sum with the number of parameters of real models.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from abacist.models.config import ModelConfig, PositionScheme
@@ -69,115 +69,130 @@ def components(
         num_predicting: number of last tokens that pass through the last layer and the head; None
             means all.
     """
-    D, F, H, K, V = (
-        config.width,
-        config.mlp_width,
-        config.num_heads,
-        config.width_of_head,
-        vocabulary_size,
-    )
-    T = num_tokens
-    A = num_tokens if num_predicting is None else num_predicting
-    L = config.num_layers
-    # Shapes of one line between components, in numbers where the length of the line is known.
-    tokens = str(T or "T")
-    text, stream, heads = tokens, f"{tokens} × {D}", f"{tokens} × {H * K}"
-    pairs = f"{H} × {tokens} × {tokens}"
-    predicted = str(A or "T")
-    depth = L * config.recurrences
-    # Sum of the numbers of queries over all layers passed through; the last one has A.
-    queries = (depth - 1) * T + A
+    counted = _Counted(config, vocabulary_size, num_tokens, num_predicting)
+    return [*counted.input(), *counted.attention(), *counted.mlp(), *counted.output()]
 
-    def bias(name: str, size: int) -> int:
-        return size if name in config.biases else 0
 
-    def shape(*sizes: str, name: str, size: int) -> str:
-        return " + ".join([*sizes, *([f"{size}"] if name in config.biases else [])])
+class _Counted:
+    """A model whose components are counted, for one line."""
 
-    parts = [Component("token embedding", f"{V} × {D}", 1, V * D, 0, text, stream)]
-    for scheme in config.positions:
-        width = D if scheme.added_to == "input" else H * K
-        size = _num_parameters(scheme, width) if scheme.adds == "vector" else 0
-        if size:
-            name = f"{scheme.encoding} {scheme.coordinate} embedding"
-            shape_of_all = f"{size // width} × {width}" if size % width == 0 else f"{size}"
-            parts.append(Component(name, shape_of_all, 1, size, 0, text, f"{tokens} × {width}"))
-    norm = 2 * D if config.norm == "layer" else D
-    if config.embedding_norm:
-        parts.append(Component("embedding normalisation", f"{norm}", 1, norm, 0, stream, stream))
-    if config.injection == "linear":
-        mixing = 2 * D * D
-        parts.append(
-            Component(
-                "injection",
-                f"{2 * D} × {D}",
-                1,
-                mixing,
-                config.recurrences * T * mixing,
-                f"{tokens} × {2 * D}",
-                stream,
-            )
-        )
-    projections = 3 * D * H * K + bias("queries-keys-values", 3 * H * K)
-    parts.append(
-        Component(
+    def __init__(
+        self,
+        config: ModelConfig,
+        vocabulary_size: int,
+        num_tokens: int,
+        num_predicting: int | None,
+    ) -> None:
+        """See `components` for the arguments."""
+        self._config = config
+        self._V = vocabulary_size
+        self._T = num_tokens
+        self._A = num_tokens if num_predicting is None else num_predicting
+        """Number of tokens that pass through the last layer and the head."""
+        self._depth = config.num_layers * config.recurrences
+        self._queries = (self._depth - 1) * self._T + self._A
+        """Sum of the numbers of queries over all layers passed through."""
+        self._norm = 2 * config.width if config.norm == "layer" else config.width
+        # Shapes of one line between components, in numbers where the length of the line is known.
+        self._text = str(self._T or "T")
+        self._stream = f"{self._text} × {config.width}"
+        self._heads = f"{self._text} × {config.num_heads * config.width_of_head}"
+        self._pairs = f"{config.num_heads} × {self._text} × {self._text}"
+
+    def input(self) -> Iterator[Component]:
+        """Yield what stands before the first layer."""
+        config, D, text, stream = self._config, self._config.width, self._text, self._stream
+        yield Component("token embedding", f"{self._V} × {D}", 1, self._V * D, 0, text, stream)
+        for scheme in config.positions:
+            width = D if scheme.added_to == "input" else config.num_heads * config.width_of_head
+            size = _num_parameters(scheme, width) if scheme.adds == "vector" else 0
+            if size:
+                name = f"{scheme.encoding} {scheme.coordinate} embedding"
+                shape = f"{size // width} × {width}" if size % width == 0 else f"{size}"
+                yield Component(name, shape, 1, size, 0, text, f"{text} × {width}")
+        if config.embedding_norm:
+            norm = self._norm
+            yield Component("embedding normalisation", f"{norm}", 1, norm, 0, stream, stream)
+        if config.injection == "linear":
+            mixing = 2 * D * D
+            work = config.recurrences * self._T * mixing
+            both = f"{text} × {2 * D}"
+            yield Component("injection", f"{2 * D} × {D}", 1, mixing, work, both, stream)
+
+    def attention(self) -> Iterator[Component]:
+        """Yield the attention of all layers."""
+        config, stream, heads, pairs = self._config, self._stream, self._heads, self._pairs
+        D, H, L = config.width, config.num_heads, config.num_layers
+        HK = H * config.width_of_head
+        yield Component(
             "queries, keys, values",
-            shape(f"3 × {D} × {H * K}", name="queries-keys-values", size=3 * H * K),
+            self._shape(f"3 × {D} × {HK}", "queries-keys-values", 3 * HK),
             L,
-            L * projections,
-            (2 * depth * T + queries) * D * H * K,
+            L * (3 * D * HK + self._bias("queries-keys-values", 3 * HK)),
+            (2 * self._depth * self._T + self._queries) * D * HK,
             stream,
             f"3 × {heads}",
         )
-    )
-    for scheme in config.positions:
-        size = _num_parameters(scheme, H) if scheme.adds == "bias" else 0
-        if size:
-            name = f"{scheme.encoding} bias over {scheme.coordinate}"
-            parts.append(Component(name, f"{size}", L, L * size, 0, f"{tokens} × {tokens}", pairs))
-    scales = H * (config.query_key_norm + config.length_scaling)
-    if scales:
-        parts.append(Component("scales of scores", f"{scales}", L, L * scales, 0, pairs, pairs))
-    parts.append(
-        Component("scores and mixing", "", L, 0, 2 * queries * T * H * K, f"3 × {heads}", heads)
-    )
-    output = H * K * D + bias("attention-output", D)
-    parts.append(
-        Component(
+        for scheme in config.positions:
+            size = _num_parameters(scheme, H) if scheme.adds == "bias" else 0
+            if size:
+                name = f"{scheme.encoding} bias over {scheme.coordinate}"
+                square = f"{self._text} × {self._text}"
+                yield Component(name, f"{size}", L, L * size, 0, square, pairs)
+        scales = H * (config.query_key_norm + config.length_scaling)
+        if scales:
+            yield Component("scales of scores", f"{scales}", L, L * scales, 0, pairs, pairs)
+        work = 2 * self._queries * self._T * HK
+        yield Component("scores and mixing", "", L, 0, work, f"3 × {heads}", heads)
+        yield Component(
             "attention output",
-            shape(f"{H * K} × {D}", name="attention-output", size=D),
+            self._shape(f"{HK} × {D}", "attention-output", D),
             L,
-            L * output,
-            queries * H * K * D,
+            L * (HK * D + self._bias("attention-output", D)),
+            self._queries * HK * D,
             heads,
             stream,
         )
-    )
-    num_up = 2 if config.activation in ("geglu", "swiglu") else 1
-    mlp = num_up * (D * F + bias("mlp-hidden", F)) + F * D + bias("mlp-output", D)
-    up = shape(f"{num_up} × {D} × {F}", name="mlp-hidden", size=num_up * F)
-    down = shape(f"{F} × {D}", name="mlp-output", size=D)
-    mlp_work = (num_up + 1) * D * F
-    parts.append(Component("MLP", f"{up}, {down}", L, L * mlp, queries * mlp_work, stream, stream))
-    parts.append(Component("normalisation", f"2 × {norm}", L, L * 2 * norm, 0, stream, stream))
-    if config.final_mlp:
-        parts.append(Component("final MLP", f"{up}, {down}", 1, mlp, A * mlp_work, stream, stream))
-    if config.final_norm:
-        parts.append(Component("final normalisation", f"{norm}", 1, norm, 0, stream, stream))
-    head = bias("head", V) + (0 if config.tied_head else V * D)
-    name = "head, tied to the embedding" if config.tied_head else "head"
-    parts.append(
-        Component(
-            name,
-            shape(f"{D} × {V}", name="head", size=V),
+
+    def mlp(self) -> Iterator[Component]:
+        """Yield the MLPs of all layers with the normalisations, and the final MLP."""
+        config, norm, stream = self._config, self._norm, self._stream
+        D, F, L = config.width, config.mlp_width, config.num_layers
+        num_up = 2 if config.activation in ("geglu", "swiglu") else 1
+        up = self._shape(f"{num_up} × {D} × {F}", "mlp-hidden", num_up * F)
+        down = self._shape(f"{F} × {D}", "mlp-output", D)
+        biases = num_up * self._bias("mlp-hidden", F) + self._bias("mlp-output", D)
+        work = (num_up + 1) * D * F
+        size, shape = work + biases, f"{up}, {down}"
+        yield Component("MLP", shape, L, L * size, self._queries * work, stream, stream)
+        yield Component("normalisation", f"2 × {norm}", L, L * 2 * norm, 0, stream, stream)
+        if config.final_mlp:
+            yield Component("final MLP", shape, 1, size, self._A * work, stream, stream)
+
+    def output(self) -> Iterator[Component]:
+        """Yield what stands behind the layers and the final MLP."""
+        config, V, D, stream = self._config, self._V, self._config.width, self._stream
+        if config.final_norm:
+            norm = self._norm
+            yield Component("final normalisation", f"{norm}", 1, norm, 0, stream, stream)
+        predicted = str(self._A or "T")
+        yield Component(
+            "head, tied to the embedding" if config.tied_head else "head",
+            self._shape(f"{D} × {V}", "head", V),
             1,
-            head,
-            A * D * V,
+            self._bias("head", V) + (0 if config.tied_head else V * D),
+            self._A * D * V,
             f"{predicted} × {D}",
             f"{predicted} × {V}",
         )
-    )
-    return parts
+
+    def _bias(self, name: str, size: int) -> int:
+        """Return the parameters of a bias of `size` numbers: 0 if the model lacks it."""
+        return size if name in self._config.biases else 0
+
+    def _shape(self, matrix: str, bias: str, size: int) -> str:
+        """Return the shape of a matrix, with that of its bias if the model has it."""
+        return f"{matrix} + {size}" if self._bias(bias, size) else matrix
 
 
 def blocks(parts: list[Component]) -> list[Block]:
