@@ -102,7 +102,9 @@ def generate(
     where a line grows too long for the model.
     """
     if max_new_tokens < 1:
-        raise ConfigurationError(f"max_new_tokens must be 1 or more, got {max_new_tokens}. Try 100.")
+        raise ConfigurationError(
+            f"max_new_tokens must be 1 or more, got {max_new_tokens}. Try 100."
+        )
     if not model.is_causal:
         raise ConfigurationError(
             "an encoder writes all answer tokens at once and does not generate them one by one. "
