@@ -107,6 +107,15 @@ def test_a_large_vocabulary_gets_no_table_of_pairs() -> None:
     assert not suits_tables(Transformer(ModelConfig(), vocabulary_size=1_000))
 
 
+def test_wide_windows_get_no_table_of_all_combinations() -> None:
+    wide = [
+        PositionScheme(encoding="alibi", coordinate=name, window=(-1_000, 1_000))
+        for name in ("index", "place")
+    ]
+    assert suits_tables(random_model(positions=tuple(wide[:1])))
+    assert not suits_tables(random_model(positions=tuple(wide)))
+
+
 CALCULATIONS = [
     ("long-multiplication", ArithmeticConfig(operations=("*",), max_digits=6), "cell-relative"),
     ("non-restoring-division", ArithmeticConfig(operations=("//", "%"), max_digits=6),

@@ -29,6 +29,9 @@ from abacist.models.transformer import Transformer
 _LARGEST_VOCABULARY = 512
 """The table of scores grows with the square of the vocabulary."""
 
+_MOST_BIASES = 1_000_000
+"""The table of biases grows with the product of the windows of all schemes."""
+
 Integers = npt.NDArray[np.int64]
 
 
@@ -43,6 +46,7 @@ def suits_tables(model: Transformer) -> bool:
         and model.embedding.num_embeddings <= _LARGEST_VOCABULARY
         and len(model.schemes) > 0
         and all(map(_is_windowed_bias, model.schemes))
+        and BiasRows(model.schemes).invisible <= _MOST_BIASES
     )
 
 
