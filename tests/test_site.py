@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[1]
 LOADED = {("a", "href"): False, ("link", "href"): True}
 """Whether a browser loads an address of its own accord; every other one that stands in a page is."""
 
-MAIN_PAGES = ("index.html", "calculator.html", "docs/results.html")
+CHECKED_PAGES = ("index.html", "calculator.html", "docs/positions.html")
+"""The entrance, the embedded page, and a document with a picture, code and a table."""
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +150,7 @@ def test_pages_fit_a_phone_and_a_desk(site, browser):
 def test_pages_are_accessible_in_light_and_dark(site, browser):
     for scheme in ("light", "dark"):
         page = browser.new_page(color_scheme=scheme, reduced_motion="reduce")
-        for name in MAIN_PAGES:
+        for name in CHECKED_PAGES:
             page.goto((site / name).as_uri())
             assert violations(page) == [], (name, scheme)
         page.close()
