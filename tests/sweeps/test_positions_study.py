@@ -1,5 +1,7 @@
 """The study of positions: its sweep file is a plan, and its record, picture and table follow from a sweep."""
 
+import json
+
 import pytest
 from pretended import Pretended, outcome
 
@@ -71,3 +73,27 @@ def test_what_an_interrupted_study_lacks_is_said(tmp_path, positions, plan):
     text = positions.page("<!-- table -->\n<!-- end of table -->", record)
     assert "133 of the 143 trials are unfinished." in text
     assert "|" not in text
+
+
+def test_the_sentences_of_the_page_hold_in_the_record(positions):
+    record = json.loads(positions.RECORD.read_text())
+    of = {name: positions.shares_by_length(record[name]) for name in CONTENDERS}
+
+    def extremes(name, digits):
+        seeds = of[name][digits]["seeds"]
+        return seeds["smallest"], seeds["largest"]
+
+    for name in ("learned", "sinusoidal", "rotary", "t5"):
+        assert 0.965 < of[name][10]["seeds"]["median"] < 0.985
+        assert extremes(name, 11)[1] == 0
+    for name in ("alibi", "fire"):
+        assert extremes(name, 11)[1] < 0.955
+        assert extremes(name, 12)[1] < 0.065
+    beyond = [
+        extremes(name, 15)[1] for name in CONTENDERS if name not in ("coupling", "abacus", "window")
+    ]
+    assert max(beyond) == 0
+    assert all(extremes("window", digits)[0] >= 0.998 for digits in of["window"])
+    steps = {name: record[name]["median_steps_to_target"] for name in CONTENDERS}
+    learned = sorted((count, name) for name, count in steps.items() if count is not None)
+    assert learned[:2] == [(600, "window"), (1_300, "t5")]
