@@ -6,11 +6,14 @@ It is described by ids and coordinates alone, which is all that the model gets.
 import torch
 from torch import Tensor
 
+from abacist.certificates import certificate
+from abacist.certificates.joint_enumeration import JointEnumeration
 from abacist.certificates.receptive_fields import Context
 from abacist.models.coordinates import Coordinates
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.scoring.trained_model import TrainedModel
-from abacist.tasks.problems import Problems
+from abacist.tasks.arithmetic import Arithmetic
+from abacist.tasks.problems import Problems, Shapes
 
 SLOTS, FAR = 7, 9
 """Largest number of tokens that a query sees; a difference of coordinates that no window reaches."""
@@ -61,3 +64,33 @@ def rows_of(context: Context) -> Tensor:
     count = len(context.target)
     values = [axis.expand(count, -1) for axis in axes(context.pattern.coordinates)]
     return coded(context.ids, values, context.target)
+
+
+def enumeration_for(trained_model: TrainedModel) -> JointEnumeration:
+    """Return the neighbourhoods of several notations."""
+    task, format = trained_model.task, trained_model.format
+    enumerated = certificate._enumeration(trained_model.model, task, format, 1e10)
+    assert isinstance(enumerated, JointEnumeration)
+    return enumerated
+
+
+def listed_in(enumeration: JointEnumeration) -> Seen:
+    """Return every neighbourhood of an enumeration, each once."""
+    return each_once([rows_of(context) for part, _ in enumeration.parts() for context in part])
+
+
+def counts_of(enumeration: JointEnumeration) -> dict[tuple[str, ...], int]:
+    """Return the number of neighbourhoods of each notation, by its operations."""
+    counts: dict[tuple[str, ...], int] = {}
+    for part, _ in enumeration.parts():
+        ids, _, _ = certificate._distinct(part)
+        counts[part[0].operations] = counts.get(part[0].operations, 0) + len(ids)
+    return counts
+
+
+def drawn(
+    task: Arithmetic, operation: str, lengths: tuple[int, int], count: int, seed: int
+) -> Problems:
+    """Draw problems of one operation and one pair of lengths."""
+    shapes = Shapes.of(torch.tensor([lengths]).expand(count, 2), operation)
+    return task.draw(shapes, torch.Generator().manual_seed(seed))

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 import torch
-from contexts_in_lines import Seen, each_once, rows_of, seen_in
+from contexts_in_lines import Seen, counts_of, drawn, enumeration_for, listed_in, seen_in
 
 from abacist.certificates import certificate
 from abacist.certificates.joint_enumeration import JointEnumeration
@@ -13,7 +13,7 @@ from abacist.formats.calculator import CalculatorFormat
 from abacist.recipes import find
 from abacist.runs.run import build_model, build_problems
 from abacist.scoring.trained_model import TrainedModel
-from abacist.tasks.problems import Problems, Shapes
+from abacist.tasks.problems import Problems
 
 RECIPE = override(find("calculator"), {"model.width": 8, "model.mlp_width": 8})
 TASK, FORMAT = build_problems(RECIPE)
@@ -26,27 +26,16 @@ COUNTS = {("+",): 24_518, ("-",): 24_518, ("*",): 67_555, ("//", "%"): 269_796}
 
 @pytest.fixture(scope="module")
 def enumeration() -> JointEnumeration:
-    enumerated = certificate._enumeration(MODEL, TASK, FORMAT, 1e10)
-    assert isinstance(enumerated, JointEnumeration)
-    return enumerated
+    return enumeration_for(TRAINED_MODEL)
 
 
 @pytest.fixture(scope="module")
 def listed(enumeration: JointEnumeration) -> Seen:
-    return each_once([rows_of(context) for part, _ in enumeration.parts() for context in part])
-
-
-def drawn(operation: str, lengths: tuple[int, int], count: int, seed: int) -> Problems:
-    shapes = Shapes.of(torch.tensor([lengths]).expand(count, 2), operation)
-    return TASK.draw(shapes, torch.Generator().manual_seed(seed))
+    return listed_in(enumeration)
 
 
 def test_the_neighbourhoods_are_those_of_the_four_notations_and_no_others(enumeration, listed):
-    counts = dict.fromkeys(COUNTS, 0)
-    for part, _ in enumeration.parts():
-        ids, _, _ = certificate._distinct(part)
-        counts[part[0].operations] += len(ids)
-    assert counts == COUNTS
+    assert counts_of(enumeration) == COUNTS
     assert len(listed) == sum(COUNTS.values()) == 386_387
 
 
@@ -68,7 +57,7 @@ def test_random_problems_show_nothing_that_is_not_listed(listed, operation):
     """Half of them are rich in nines, as the recipe draws them; either number may be the longer one."""
     for k in range(16):
         assert (
-            seen_in(TRAINED_MODEL, drawn(operation, (1 + 5 * k % 12, 1 + 7 * k % 9), 20, k))
+            seen_in(TRAINED_MODEL, drawn(TASK, operation, (1 + 5 * k % 12, 1 + 7 * k % 9), 20, k))
             <= listed
         )
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 import torch
-from contexts_in_lines import Seen, each_once, rows_of, seen_in
+from contexts_in_lines import Seen, counts_of, drawn, enumeration_for, listed_in, rows_of, seen_in
 
 from abacist.certificates import certificate
 from abacist.certificates.joint_enumeration import JointEnumeration
@@ -15,7 +15,7 @@ from abacist.runs.run import build_model, build_problems
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.config import ArithmeticConfig
-from abacist.tasks.problems import Problems, Shapes
+from abacist.tasks.problems import Problems
 
 RECIPE = override(
     find("calculator"),
@@ -31,27 +31,16 @@ COUNTS = {("+",): 20_906, ("-",): 20_906, ("*",): 67_560, ("//", "%"): 272_837}
 
 @pytest.fixture(scope="module")
 def enumeration() -> JointEnumeration:
-    enumerated = certificate._enumeration(MODEL, TASK, FORMAT, 1e10)
-    assert isinstance(enumerated, JointEnumeration)
-    return enumerated
+    return enumeration_for(TRAINED_MODEL)
 
 
 @pytest.fixture(scope="module")
 def listed(enumeration: JointEnumeration) -> Seen:
-    return each_once([rows_of(context) for part, _ in enumeration.parts() for context in part])
-
-
-def drawn(operation: str, lengths: tuple[int, int], count: int, seed: int) -> Problems:
-    shapes = Shapes.of(torch.tensor([lengths]).expand(count, 2), operation)
-    return TASK.draw(shapes, torch.Generator().manual_seed(seed))
+    return listed_in(enumeration)
 
 
 def test_the_neighbourhoods_are_as_many_as_the_documentation_counts(enumeration, listed):
-    counts = dict.fromkeys(COUNTS, 0)
-    for part, _ in enumeration.parts():
-        ids, _, _ = certificate._distinct(part)
-        counts[part[0].operations] += len(ids)
-    assert counts == COUNTS
+    assert counts_of(enumeration) == COUNTS
     assert len(listed) == sum(COUNTS.values()) == 382_209
 
 
@@ -69,7 +58,7 @@ def test_all_problems_of_short_numbers_show_nothing_that_is_not_listed(listed, o
 def test_longer_problems_show_nothing_that_is_not_listed(listed, operation):
     """Half of them are rich in nines, as the recipe draws them; either number may be the longer one."""
     for k in range(16):
-        problems = drawn(operation, (1 + 5 * k % 12, 1 + 7 * k % 9), 20, k)
+        problems = drawn(TASK, operation, (1 + 5 * k % 12, 1 + 7 * k % 9), 20, k)
         assert seen_in(TRAINED_MODEL, problems) <= listed
 
 
