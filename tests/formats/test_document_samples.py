@@ -861,6 +861,15 @@ def test_a_parallel_line_has_a_slot_for_every_digit_and_the_end() -> None:
     assert lines.field[0, 7:].tolist() == [Field.ANSWER] * 5
 
 
+def test_operands_of_a_parallel_line_can_be_padded_to_one_length() -> None:
+    pair = Pair("", of("+"), ParallelFormatConfig(operand_padding="longest"))
+    lines = pair.write(pair.task.parse(["123+45", "6+78"]))
+    assert texts(pair.format, lines) == [f"321+540={'<slot>' * 5}", f"60+87={'<slot>' * 4}"]
+    labels = pair.format.vocabulary.decode(lines.labels[1][lines.target[1]].tolist())
+    assert labels == "48<end>"
+    assert lines.place[0].tolist() == [1, 2, 3, NO_PLACE, 1, 2, 3, ANCHOR, 1, 2, 3, 4, 5]
+
+
 def test_slots_of_products_hold_the_digits_of_both() -> None:
     pair = Pair("", of("*"), ParallelFormatConfig())
     lines = pair.write(pair.task.parse(["99*99"]))

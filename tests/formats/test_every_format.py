@@ -104,6 +104,7 @@ FURTHER_PAIRS = [
          CalculatorFormatConfig()),
         ("signed calculator", replace(MIXED, signed=True),
          CalculatorFormatConfig()),
+        ("add parallel padded", TASKS["add"], ParallelFormatConfig(operand_padding="longest")),
         ("mixed parallel", replace(MIXED, operations=("+", "*", "%")), ParallelFormatConfig()),
         ("mixed mirrored", replace(MIXED, operations=("+", "*", "%")),
          ParallelFormatConfig(mirrored=True)),

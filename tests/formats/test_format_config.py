@@ -233,6 +233,15 @@ def test_no_end_token_needs_padding_to_one_length(
     )
 
 
+def test_mirrored_lines_have_no_leading_zeros() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        ParallelFormatConfig(mirrored=True, operand_padding="longest")
+    assert str(caught.value) == (
+        "format.mirrored writes operands without leading zeros, got format.operand_padding longest. "
+        "Try --format.operand_padding none."
+    )
+
+
 def test_no_end_token_does_not_go_with_random_spaces() -> None:
     with pytest.raises(ConfigurationError) as caught:
         PlainFormatConfig(

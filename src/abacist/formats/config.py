@@ -316,6 +316,15 @@ class ParallelFormatConfig(FormatConfig):
 
     mirrored: bool = False
     """Reverse the prompt as a whole, `=54+321` for 123+45, and write the answer over it from the left."""
+    operand_padding: Literal["none", "longest"] = "none"
+    """Leading zeros of operands: none, or up to the longest of the problem."""
+
+    def conflicts(self, path: str) -> Iterator[str]:
+        if self.mirrored and self.operand_padding != "none":
+            yield (
+                f"{path}.mirrored writes operands without leading zeros, got {path}.operand_padding "
+                f"{self.operand_padding}. Try --{path}.operand_padding none."
+            )
 
     def obstacle(self, task: TaskConfig) -> str | None:
         obstacle = super().obstacle(task)

@@ -8,6 +8,9 @@ By default the line ends in slots, one for each digit that the answer can have a
     line      3  2  1  +  5  4  = slot slot slot slot slot
     labels                          8    6    1  <end>        what an encoder must write there
 
+With the setting `operand_padding longest`, zeros lead the shorter operand: `321+540=`. Then all columns
+hold two digits, and a model need not learn columns of one.
+
 With the setting `mirrored`, the prompt is reversed as a whole, so that `=` comes first. The answer is
 written over it from the left, without regard to where its digits then stand. A published notebook does
 this; it is kept for comparison.
@@ -101,7 +104,10 @@ class ParallelFormat:
 
     def _line(self, problems: Problems) -> Tensor:
         batch, device = len(problems), problems.digits_BNW.device
-        a, b = (Piece(n.digits_BW, n.lengths_B) for n in map(problems.operand, range(2)))
+        lengths_BN = problems.lengths_BN
+        if self.config.operand_padding == "longest":
+            lengths_BN = lengths_BN.amax(dim=1, keepdim=True).expand_as(lengths_BN)
+        a, b = (Piece(problems.digits_BNW[:, n], lengths_BN[:, n]) for n in range(2))
         operator = Piece(operators(problems.operation_B, self._token_of))
         equals = constant(self.equals_id, batch, device)
         if self.slot_id is not None:
