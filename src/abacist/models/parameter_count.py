@@ -170,7 +170,7 @@ class _Counted:
             yield Component("final MLP", shape, 1, size, self._A * work, stream, stream)
 
     def output(self) -> Iterator[Component]:
-        """Yield what stands behind the layers and the final MLP."""
+        """Yield what stands after the layers and the final MLP."""
         config, V, D, stream = self._config, self._V, self._config.width, self._stream
         if config.final_norm:
             norm = self._norm
