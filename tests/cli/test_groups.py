@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from abacist.cli.compare import short_names
+from abacist.errors import UserError
 from abacist.intervals import Proportion, difference_of_means
-from abacist.reports import group_comparison
-from abacist.sweeps.comparison import ComparedGroup, common_rows
+from abacist.reports.group_comparison import GroupComparison
+from abacist.scoring import comparison
+from abacist.scoring.comparison import ComparedGroup, ComparedRow, RowKey
 
 JSON_PAGE = (Path(__file__).parents[2] / "docs/json.md").read_text()
-ROW = ("lengths", "5 digits", "exact match")
+ROW = RowKey("lengths", "5 digits", "exact match")
 
 
 def group(name: str, *right: int, n: int = 100) -> ComparedGroup:
@@ -21,9 +23,13 @@ def group(name: str, *right: int, n: int = 100) -> ComparedGroup:
     return ComparedGroup(name, Proportion(0, len(shares)), {ROW: shares})
 
 
+def common_rows(groups: list[ComparedGroup]) -> list[ComparedRow]:
+    return comparison.common_rows([group.shares for group in groups])
+
+
 def test_means_and_differences_of_groups():
     (row,) = common_rows([group("a", 50, 60, 55), group("b", 90, 95, 100), group("c", 70)])
-    assert row.means == [0.55, 0.95, 0.7]
+    assert [score.mean for score in row.groups] == [0.55, 0.95, 0.7]
     better, single = row.differences
     assert better.value == pytest.approx(0.4)
     # Welch's interval of these six numbers, as scipy.stats.ttest_ind gives it.
@@ -44,7 +50,7 @@ def test_seeds_that_agree_leave_the_interval_of_the_problems():
 
 def test_the_interval_of_a_mean_covers_the_seeds_and_the_problems():
     (row,) = common_rows([group("seeds", 50, 60, 55, n=100_000), group("problems", 55, 55, 55)])
-    over_seeds, over_problems = row.intervals
+    over_seeds, over_problems = (score.interval for score in row.groups)
     # Student's interval of 0.0005, 0.0006 and 0.00055, as scipy.stats.t.interval gives it.
     assert over_seeds == pytest.approx((0.000425793, 0.000674207), abs=1e-8)
     assert over_problems == Proportion(165, 300).interval
@@ -52,18 +58,12 @@ def test_the_interval_of_a_mean_covers_the_seeds_and_the_problems():
 
 def test_the_picture_has_a_bar_for_every_group_and_length():
     groups = [group("a", 50, 60), group("b", 90)]
-    chart = group_comparison.chart(groups, common_rows(groups))
+    chart = GroupComparison(groups, common_rows(groups)).picture()
     assert chart.names == ["5 digits"]
     assert chart.series == {"a (n = 2)": [0.55], "b (n = 1)": [0.9]}
     assert chart.intervals["b (n = 1)"] == [Proportion(90, 100).interval]
-    assert group_comparison.chart(groups, []) is None
-
-
-def test_rows_without_a_length_are_left_out_for_other_training():
-    first = group("a", 1, 2)
-    first.shares["lengths", "as in training", "exact match"] = [Proportion(1, 1)]
-    assert len(common_rows([first, first])) == 2
-    assert [row.key for row in common_rows([first, first], trained_alike=False)] == [ROW]
+    with pytest.raises(UserError, match="share no exact match to draw"):
+        GroupComparison(groups, []).picture()
 
 
 @pytest.fixture(scope="module")

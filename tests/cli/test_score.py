@@ -315,7 +315,8 @@ def test_runs_without_a_common_row_say_what_to_type(run, two):
     code, _, err = run("compare", str(two[0].path), str(two[1].path))
     assert code == 2
     assert "share no row" in err
-    err = run("compare", str(two[0].path), str(two[0].path), "--out", "x.png")[2]
+    two[1].score(["probes"])
+    err = run("compare", str(two[0].path), str(two[1].path), "--out", "x.png")[2]
     assert "--suite lengths" in err
 
 

@@ -46,8 +46,9 @@ def test_two_runs_on_one_page(two, tmp_path, capsys):
 def test_what_no_browser_opens_or_one_run_twice_is_refused(two, capsys):
     assert main(["compare", *two, "--html", "both.png"]) == 2
     assert "--html writes HTML, got 'both.png'" in capsys.readouterr().err
-    assert main(["compare", two[0], two[0], "--html", "both.html"]) == 2
-    assert "Type each run once" in capsys.readouterr().err
+    for option in (["--html", "both.html"], ["--out", "both.png"]):
+        assert main(["compare", two[0], two[0], *option]) == 2
+        assert "Type each run once" in capsys.readouterr().err
 
 
 def test_an_unknown_commit_is_a_dash(two):

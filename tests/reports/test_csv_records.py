@@ -11,7 +11,7 @@ from abacist.data.check import AnswerStatistics, DataCheck
 from abacist.intervals import Proportion
 from abacist.recipes import RECIPES
 from abacist.reports import csv_records
-from abacist.scoring.comparison import common_rows
+from abacist.scoring.comparison import common_rows, shares_of
 from abacist.scoring.records import Row, Scorecard, Section
 
 CARD = Scorecard(
@@ -46,7 +46,7 @@ def test_every_row_of_a_scorecard_is_a_line(tmp_path):
 
 def test_a_comparison_has_a_line_for_each_run_and_row(tmp_path):
     other = Scorecard({"lengths": Section("x", [Row("3 digits", "trained", 3, Proportion(5, 10))])})
-    rows = common_rows([CARD, other])
+    rows = common_rows([shares_of(CARD), shares_of(other)])
     csv_records.write(tmp_path / "c.csv", csv_records.of_comparison(["one", "two"], rows))
     first, second = rows_of(tmp_path / "c.csv")
     assert (first["run"], first["share"], first["difference"]) == ("one", "0.9", "")

@@ -12,13 +12,13 @@ from abacist.cli.arguments import Parser
 from abacist.cli.report import check_html
 from abacist.configuration import to_json
 from abacist.errors import ConfigurationError, UserError
+from abacist.intervals import Proportion
 
 if TYPE_CHECKING:
     from abacist.recipes.recipe import Recipe
-    from abacist.runs.directory import RunDirectory
-    from abacist.scoring.comparison import ComparedRow
-    from abacist.scoring.records import Scorecard
-    from abacist.sweeps.comparison import ComparedGroup
+    from abacist.reports.comparison_report import RunComparison
+    from abacist.reports.group_comparison import GroupComparison
+    from abacist.scoring.comparison import ComparedGroup
 
 
 _NAME_WIDTH = 18
@@ -31,56 +31,29 @@ def run(arguments: list[str]) -> int:
     check_html("--html", parsed.html)
     if parsed.out and Path(parsed.out).suffix != ".png":
         raise UserError(f"--out draws a PNG, got {parsed.out!r}. Type --out comparison.png.")
-    if any(map(named_run.is_group, parsed.runs)):
-        return _compare_groups(parsed)
-    _check_count(parsed.runs)
+    are_groups = any(map(named_run.is_group, parsed.runs))
+    comparison: GroupComparison | RunComparison = (
+        _of_groups(parsed) if are_groups else _of_runs(parsed)
+    )
 
-    from abacist.reports import csv_records, terminal
-    from abacist.reports.comparison_report import OTHER_TRAINING
-    from abacist.reports.run_records import read_scorecard
-    from abacist.reports.tables import comparison_tables
-    from abacist.runs.directory import read_recipe
-    from abacist.scoring.comparison import common_rows
+    from abacist.reports import csv_records, html, matplotlib_figures, terminal
 
-    directories = [named_run.find(name) for name in parsed.runs]
-    paths = [str(run.path) for run in directories]
-    names = short_names(paths)
-    if parsed.html and len(set(names)) < len(names):
-        raise UserError(
-            f"--html compares different runs, got {', '.join(names)}. Type each run once."
-        )
-    recipes = [read_recipe(run)[0] for run in directories]
-    _check_tasks(paths, recipes)
-    cards = [read_scorecard(run) for run in directories]
-    alike = all((r.task, r.split) == (recipes[0].task, recipes[0].split) for r in recipes)
-    rows = common_rows(cards, alike)
-    if not rows:
-        raise UserError(
-            "these runs share no row that can be compared. "
-            f"Type {extensions.command('score', 'RUN', '--suite', 'lengths')} for each of {', '.join(paths)}."
-        )
     if parsed.out:
-        _draw(dict(zip(names, paths, strict=True)), cards, Path(parsed.out))
+        matplotlib_figures.draw([comparison.picture()], Path(parsed.out))
     if parsed.html:
-        _write(dict(zip(names, directories, strict=True)), rows, alike, Path(parsed.html))
+        html.write(comparison.page(), Path(parsed.html))
     if parsed.csv:
-        csv_records.write(parsed.csv, csv_records.of_comparison(names, rows))
+        csv_records.write(parsed.csv, comparison.csv_records())
     if parsed.json:
-        data = {
-            "runs": [str(run.path) for run in directories],
-            "trained_alike": alike,
-            "rows": [row.to_json() for row in rows],
-        }
-        print(json.dumps(data))
+        print(json.dumps(comparison.to_json()))
         return 0
     console = terminal.console()
-    console.print(terminal.Shown(comparison_tables(names, rows)))
-    if not alike:
-        console.print(OTHER_TRAINING)
-    if parsed.out:
-        console.print(f"Drawn: {parsed.out}", soft_wrap=True)
-    if parsed.html:
-        console.print(f"Report: {parsed.html}", soft_wrap=True)
+    console.print(terminal.Shown(comparison.tables()))
+    for note in comparison.notes:
+        console.print(note)
+    for what, path in (("Drawn", parsed.out), ("Report", parsed.html)):
+        if path:
+            console.print(f"{what}: {path}", soft_wrap=True)
     return 0
 
 
@@ -102,8 +75,64 @@ def make_parser() -> Parser:
     return parser
 
 
-def _check_tasks(names: list[str], recipes: "list[Recipe]") -> None:
-    """Raise `ConfigurationError` unless all runs have the same kind of problem."""
+def _of_runs(parsed: argparse.Namespace) -> "RunComparison":
+    """Compare single runs."""
+    if len(parsed.runs) < 2:
+        raise UserError(
+            f"abacist compare needs two runs or more, got {parsed.runs[0]}. "
+            f"Type {extensions.command('compare', 'RUN', 'RUN')}."
+        )
+
+    from abacist.reports.comparison_report import RunComparison
+    from abacist.reports.run_records import read_scorecard
+    from abacist.runs.directory import read_recipe
+    from abacist.scoring.comparison import common_rows, shares_of
+
+    runs = [named_run.find(name) for name in parsed.runs]
+    paths = [str(run.path) for run in runs]
+    names = short_names(paths)
+    if (parsed.out or parsed.html) and len(set(names)) < len(names):
+        raise UserError(
+            f"--out and --html compare different runs, got {', '.join(names)}. Type each run once."
+        )
+    alike = _trained_alike(paths, [read_recipe(run)[0] for run in runs])
+    cards = [read_scorecard(run) for run in runs]
+    rows = common_rows([shares_of(card) for card in cards], alike)
+    if not rows:
+        raise UserError(
+            "these runs share no row that can be compared. "
+            f"Type {extensions.command('score', 'RUN', '--suite', 'lengths')} for each of {', '.join(paths)}."
+        )
+    return RunComparison(names, runs, cards, rows, alike)
+
+
+def _of_groups(parsed: argparse.Namespace) -> "GroupComparison":
+    """Compare the seeds of recipes and the groups of sweeps, each as one result; a run is a group of one."""
+    from abacist.reports.group_comparison import GroupComparison
+    from abacist.scoring.comparison import common_rows
+
+    groups, recipes = _groups(parsed.runs)
+    if len(groups) < 2:
+        raise UserError(
+            f"abacist compare needs two runs or groups of runs, got {parsed.runs[0]}. "
+            f"Type {extensions.command('compare', parsed.runs[0], 'RUN')}, "
+            f"or {extensions.command('report', parsed.runs[0])}."
+        )
+    alike = _trained_alike([group.name for group in groups], recipes)
+    rows = common_rows([group.shares for group in groups], alike)
+    if not rows:
+        raise UserError(
+            "these groups share no row that can be compared. "
+            "Type groups whose runs were scored by the same suites."
+        )
+    return GroupComparison(groups, rows)
+
+
+def _trained_alike(names: list[str], recipes: "list[Recipe]") -> bool:
+    """Return whether all runs were trained on the same problems.
+
+    Raises `ConfigurationError` if they have different kinds of problems.
+    """
     kinds = [_kind(recipe) for recipe in recipes]
     for name, kind in zip(names, kinds, strict=True):
         if kind != kinds[0]:
@@ -111,6 +140,8 @@ def _check_tasks(names: list[str], recipes: "list[Recipe]") -> None:
                 f"runs of different tasks cannot be compared: {names[0]} has {kinds[0]}, "
                 f"{name} {kind}. Type runs of one task."
             )
+    first = recipes[0]
+    return all((r.task, r.split) == (first.task, first.split) for r in recipes)
 
 
 def _kind(recipe: "Recipe") -> str:
@@ -126,85 +157,12 @@ def _kind(recipe: "Recipe") -> str:
     return " ".join(words)
 
 
-def _draw(runs: dict[str, str], cards: "list[Scorecard]", path: Path) -> None:
-    """Draw exact match by length for all runs, whose paths `runs` holds by name."""
-    from abacist.reports import matplotlib_figures, score_plots
-
-    for run, card in zip(runs.values(), cards, strict=True):
-        if "lengths" not in card.sections:
-            scoring = extensions.command("score", run, "--suite", "lengths")
-            raise UserError(f"{run} has no scores by length to draw. Type {scoring}.")
-    sections = {name: card.sections["lengths"] for name, card in zip(runs, cards, strict=True)}
-    series = {n: score_plots.length_series(s)["equal lengths"] for n, s in sections.items()}
-    trained = max(section.trained_digits for section in sections.values())
-    chart = score_plots.by_length(series, trained)
-    if chart is None or not all(series.values()):
-        raise UserError("this task has no curve by length to draw. Leave out --out.")
-    matplotlib_figures.draw([chart], path)
-
-
-def _write(
-    runs: "dict[str, RunDirectory]", rows: "list[ComparedRow]", alike: bool, path: Path
-) -> None:
-    """Write all runs to one page."""
-    from abacist.reports import html, run_records
-    from abacist.reports.comparison_report import comparison_report
-
-    records = {name: run_records.read(directory) for name, directory in runs.items()}
-    html.write(comparison_report(records, rows, alike), path)
-
-
-def _compare_groups(parsed: argparse.Namespace) -> int:
-    """Compare the seeds of recipes and the groups of sweeps, each as one result; a run is a group of one."""
-    from abacist.reports import csv_records, group_comparison, html, matplotlib_figures, terminal
-    from abacist.sweeps.comparison import common_rows
-
-    groups, recipes = _groups(parsed.runs)
-    if len(groups) < 2:
-        raise UserError(
-            f"abacist compare needs two runs or groups of runs, got {parsed.runs[0]}. "
-            f"Type {extensions.command('compare', parsed.runs[0], 'RUN')}, "
-            f"or {extensions.command('report', parsed.runs[0])}."
-        )
-    _check_tasks([group.name for group in groups], recipes)
-    alike = all((r.task, r.split) == (recipes[0].task, recipes[0].split) for r in recipes)
-    rows = common_rows(groups, alike)
-    if not rows:
-        raise UserError(
-            "these groups share no row that can be compared. "
-            "Type groups whose runs were scored by the same suites."
-        )
-    if parsed.out:
-        chart = group_comparison.chart(groups, rows)
-        if chart is None:
-            raise UserError("these groups share no exact match to draw. Leave out --out.")
-        matplotlib_figures.draw([chart], Path(parsed.out))
-    if parsed.csv:
-        csv_records.write(parsed.csv, csv_records.of_groups(groups, rows))
-    if parsed.html:
-        html.write(group_comparison.comparison_page(groups, rows), Path(parsed.html))
-    if parsed.json:
-        records = [
-            {"name": g.name, "runs": g.certified.n, "certified": g.certified.to_json()}
-            for g in groups
-        ]
-        print(json.dumps({"groups": records, "rows": [row.to_json() for row in rows]}))
-        return 0
-    console = terminal.console()
-    console.print(terminal.Shown([*group_comparison.tables(groups, rows)]))
-    console.print(group_comparison.EXPLANATION)
-    if parsed.out:
-        console.print(f"Drawn: {parsed.out}", soft_wrap=True)
-    if parsed.html:
-        console.print(f"Report: {parsed.html}", soft_wrap=True)
-    return 0
-
-
 def _groups(names: list[str]) -> "tuple[list[ComparedGroup], list[Recipe]]":
     """Return every group that is named, with its recipe."""
     from abacist.reports.run_records import read_certificate, read_scorecard
     from abacist.runs.directory import read_recipe
-    from abacist.sweeps import comparison, sweep
+    from abacist.scoring.comparison import ComparedGroup, shares_of
+    from abacist.sweeps import sweep
 
     groups: list[ComparedGroup] = []
     recipes: list[Recipe] = []
@@ -213,7 +171,8 @@ def _groups(names: list[str]) -> "tuple[list[ComparedGroup], list[Recipe]]":
             run = named_run.find(name)
             certificate = read_certificate(run, [])
             certified = certificate is not None and certificate.certified
-            groups.append(comparison.of_scorecard(short, read_scorecard(run), certified))
+            shares = shares_of(read_scorecard(run))
+            groups.append(ComparedGroup(short, Proportion(int(certified), 1), shares))
             recipes.append(read_recipe(run)[0])
             continue
         results = sweep.read(Path(name))
@@ -224,18 +183,10 @@ def _groups(names: list[str]) -> "tuple[list[ComparedGroup], list[Recipe]]":
                     f"Type {extensions.command('sweep', '--resume', '--out', name)}."
                 )
             inside = f"{short}/{group.group.name}" if group.group.name else short
-            groups.append(comparison.of_results(inside, group))
+            groups.append(ComparedGroup(inside, group.distribution.certified, group.shares))
             recipes.append(results.plan.recipe_of(group.group))
     shortened = short_names([group.name for group in groups])
     return [replace(g, name=n) for g, n in zip(groups, shortened, strict=True)], recipes
-
-
-def _check_count(runs: list[str]) -> None:
-    if len(runs) < 2:
-        raise UserError(
-            f"abacist compare needs two runs or more, got {runs[0]}. "
-            f"Type {extensions.command('compare', 'RUN', 'RUN')}."
-        )
 
 
 def short_names(paths: list[str]) -> list[str]:

@@ -2,18 +2,80 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from abacist.reports import repeat_command, score_plots, training_plots
+from abacist import extensions
+from abacist.configuration import to_json
+from abacist.errors import UserError
+from abacist.reports import csv_records, repeat_command, run_records, score_plots, training_plots
 from abacist.reports.html import Part, page
 from abacist.reports.html_builder import Markup, element, table
+from abacist.reports.plots import LineChart
 from abacist.reports.run_records import RunRecords
 from abacist.reports.run_report import damage_list, figures, repeating, verdict
 from abacist.reports.tables import Cell, Table, comparison_tables
+from abacist.runs.directory import RunDirectory
 from abacist.scoring.comparison import ComparedRow
+from abacist.scoring.records import Scorecard, Section
 
-OTHER_TRAINING = (
+_OTHER_TRAINING = (
     "The runs were trained on different problems, so only rows of a stated length are shown."
 )
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """Single runs, and the rows that their scorecards share."""
+
+    names: Sequence[str]
+    runs: Sequence[RunDirectory]
+    cards: Sequence[Scorecard]
+    rows: Sequence[ComparedRow]
+    trained_alike: bool
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences printed after the tables."""
+        return () if self.trained_alike else (_OTHER_TRAINING,)
+
+    def tables(self) -> list[Table]:
+        """A table of common rows for each suite."""
+        return comparison_tables(self.names, self.rows)
+
+    def picture(self) -> LineChart:
+        """Exact match by length for all runs, whose names must differ.
+
+        Raises `UserError` if a run has no scores by length.
+        """
+        for run, card in zip(self.runs, self.cards, strict=True):
+            if "lengths" not in card.sections:
+                scoring = extensions.command("score", str(run.path), "--suite", "lengths")
+                raise UserError(f"{run.path} has no scores by length to draw. Type {scoring}.")
+        sections = [card.sections["lengths"] for card in self.cards]
+        chart = _by_length(dict(zip(self.names, sections, strict=True)))
+        if chart is None or len(chart.curves) < len(sections):
+            raise UserError("this task has no curve by length to draw. Leave out --out.")
+        return chart
+
+    def page(self) -> str:
+        """The HTML page about all runs, whose names must differ."""
+        runs = dict(zip(self.names, map(run_records.read, self.runs), strict=True))
+        return comparison_report(runs, self.rows, self.trained_alike)
+
+    def csv_records(self) -> list[csv_records.Record]:
+        """Every common row of every run."""
+        return csv_records.of_comparison(self.names, self.rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the paths of the runs, and every common row with the proportion of each run."""
+        rows = [
+            vars(row.key)
+            | {"proportions": to_json(row.proportions), "differences": to_json(row.differences)}
+            for row in self.rows
+        ]
+        paths = [str(run.path) for run in self.runs]
+        return {"runs": paths, "trained_alike": self.trained_alike, "rows": rows}
 
 
 def comparison_report(
@@ -41,7 +103,7 @@ def _clearest(names: Sequence[str], rows: Sequence[ComparedRow]) -> list[str]:
     """For every further run, the number of rows whose difference from the first is significant."""
     sentences = []
     for number, name in enumerate(names[1:]):
-        intervals = [d.interval for row in rows if (d := row.differences[number]) is not None]
+        intervals = [row.differences[number].interval for row in rows]
         better = sum(low > 0 for low, _ in intervals)
         worse = sum(high < 0 for _, high in intervals)
         sentences.append(
@@ -74,14 +136,17 @@ def _scores(
     runs: Mapping[str, RunRecords], rows: Sequence[ComparedRow], trained_alike: bool
 ) -> list[Markup]:
     sections = {n: r.sections["lengths"] for n, r in runs.items() if "lengths" in r.sections}
-    content: list[Markup] = []
-    if sections:
-        series = {n: score_plots.length_series(s)["equal lengths"] for n, s in sections.items()}
-        trained = max(section.trained_digits for section in sections.values())
-        chart = score_plots.by_length(series, trained)
-        content += figures([] if chart is None else [chart])
+    chart = _by_length(sections)
+    content = figures([] if chart is None else [chart])
     if not trained_alike:
-        content.append(element("p", OTHER_TRAINING))
+        content.append(element("p", _OTHER_TRAINING))
     for shown in comparison_tables(list(runs), rows):
         content += [element("h3", shown.caption), table(shown)]
     return content
+
+
+def _by_length(sections: Mapping[str, Section]) -> LineChart | None:
+    """A curve for each run; None if there are fewer than two lengths."""
+    series = {n: score_plots.length_series(s)["equal lengths"] for n, s in sections.items()}
+    trained = max((section.trained_digits for section in sections.values()), default=1)
+    return score_plots.by_length(series, trained)

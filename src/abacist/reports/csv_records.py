@@ -13,10 +13,9 @@ from typing import Any
 from abacist import files
 from abacist.configuration import Setting
 from abacist.data.check import DataCheck
-from abacist.intervals import Proportion
-from abacist.scoring.comparison import ComparedRow
+from abacist.intervals import Difference, Proportion
+from abacist.scoring.comparison import ComparedGroup, ComparedRow
 from abacist.scoring.records import Scorecard
-from abacist.sweeps.comparison import ComparedGroup, GroupRow
 
 Record = Mapping[str, Any]
 
@@ -54,58 +53,46 @@ def of_scorecard(card: Scorecard) -> list[Record]:
 
 def of_comparison(names: Sequence[str], rows: Iterable[ComparedRow]) -> list[Record]:
     """Every shared row of every run, with the difference from the first run in points of 0…1."""
-    records: list[Record] = []
-    for row in rows:
-        differences = [None, *row.differences]
-        for name, proportion, difference in zip(names, row.proportions, differences, strict=True):
-            low, high = difference.interval if difference else (None, None)
-            records.append(
-                {
-                    "suite": row.suite,
-                    "kind": row.kind,
-                    "problems": row.name,
-                    "digits": row.digits,
-                    "measure": row.measure,
-                    "run": name,
-                    **_proportion(proportion),
-                    "difference": difference and difference.value,
-                    "difference_low": low,
-                    "difference_high": high,
-                }
-            )
-    return records
+    return [
+        {
+            "suite": row.key.suite,
+            "kind": row.key.kind,
+            "problems": row.key.name,
+            "digits": row.key.digits,
+            "measure": row.key.measure,
+            "run": name,
+            **_proportion(proportion),
+            **_difference(difference),
+        }
+        for row in rows
+        for name, proportion, difference in zip(
+            names, row.proportions, [None, *row.differences], strict=True
+        )
+    ]
 
 
-def of_groups(groups: Sequence[ComparedGroup], rows: Iterable[GroupRow]) -> list[Record]:
+def of_groups(groups: Sequence[ComparedGroup], rows: Iterable[ComparedRow]) -> list[Record]:
     """Every shared row of every group of runs, with the difference of means from the first group."""
-    records: list[Record] = []
-    for row in rows:
-        suite, problems, measure = row.key
-        differences = [None, *row.differences]
-        for group, runs, mean, interval, difference in zip(
-            groups, row.shares, row.means, row.intervals, differences, strict=True
-        ):
-            shares = [run.successes / run.n for run in runs]
-            low, high = difference.interval if difference else (None, None)
-            records.append(
-                {
-                    "suite": suite,
-                    "problems": problems,
-                    "measure": measure,
-                    "group": group.name,
-                    "runs": len(runs),
-                    "certified": group.certified.successes,
-                    "mean": mean,
-                    "low": interval[0],
-                    "high": interval[1],
-                    "smallest": min(shares),
-                    "largest": max(shares),
-                    "difference": difference and difference.value,
-                    "difference_low": low,
-                    "difference_high": high,
-                }
-            )
-    return records
+    return [
+        {
+            "suite": row.key.suite,
+            "problems": row.key.name,
+            "measure": row.key.measure,
+            "group": group.name,
+            "runs": score.runs,
+            "certified": group.certified.successes,
+            "mean": score.mean,
+            "low": score.interval[0],
+            "high": score.interval[1],
+            "smallest": score.smallest,
+            "largest": score.largest,
+            **_difference(difference),
+        }
+        for row in rows
+        for group, score, difference in zip(
+            groups, row.groups, [None, *row.differences], strict=True
+        )
+    ]
 
 
 def of_check(outcome: DataCheck) -> list[Record]:
@@ -195,6 +182,15 @@ def _proportion(proportion: Proportion | None) -> Record:
         "share": proportion and proportion.value,
         "low": low,
         "high": high,
+    }
+
+
+def _difference(difference: Difference | None) -> Record:
+    low, high = (None, None) if difference is None else difference.interval
+    return {
+        "difference": difference and difference.value,
+        "difference_low": low,
+        "difference_high": high,
     }
 
 

@@ -76,7 +76,7 @@ def _groups(results: Results) -> Table:
                 "–" if head is None else _interval(head),
             ]
         )
-    names = {row.name for group in results.groups if (row := headline(group)) is not None}
+    names = {row.key.name for group in results.groups if (row := headline(group)) is not None}
     caption = "Groups of trials"
     if len(names) == 1:
         caption += f"; right: the row “{names.pop()}”, median over seeds"
@@ -110,13 +110,9 @@ def scores(results: Results) -> Table | None:
     groups = [group for group in results.groups if group.rows]
     if not groups or len(groups) > _MOST_COLUMNS:
         return None
-    by_key = [{(r.suite, r.name, r.measure): r for r in group.rows} for group in groups]
+    by_key = [{row.key: row for row in group.rows} for group in groups]
     keys = dict.fromkeys(key for rows in by_key for key in rows)
-    lines = []
-    for key in keys:
-        _, name, measure = key
-        label = name if measure == "exact match" else f"{name} ({measure})"
-        lines.append([label, *(_median_and_range(rows.get(key)) for rows in by_key)])
+    lines = [[key.label, *(_median_and_range(rows.get(key)) for rows in by_key)] for key in keys]
     caption = "Share of right answers: median over seeds (smallest – largest)"
     columns = ("problems", *(_name(group, results) for group in groups))
     return Table(caption, columns, [lines])

@@ -216,35 +216,33 @@ def _written(solution: Solution) -> str:
 def comparison_tables(names: Sequence[str], rows: Iterable[ComparedRow]) -> list[Table]:
     """The rows that all runs share, a table for each suite."""
     columns = ["problems", *(f"{name}\n(95% interval)" for name in names)]
-    for name in names[1:]:
-        title = "difference, points" if len(names) == 2 else f"{name} − {names[0]}, points"
-        columns.append(f"{title}\n(95% interval)")
+    columns += difference_columns(names)
     return [
         Table(
             f"Suite {suite}",
             columns,
             [
                 [_compared(row) for row in group]
-                for _, group in groupby(of_suite, key=lambda row: (row.kind, row.measure))
+                for _, group in groupby(of_suite, key=lambda row: (row.key.kind, row.key.measure))
             ],
         )
-        for suite, of_suite in groupby(rows, key=lambda row: row.suite)
+        for suite, of_suite in groupby(rows, key=lambda row: row.key.suite)
     ]
 
 
 def _compared(row: ComparedRow) -> list[str]:
-    label = row.name if row.measure == "exact match" else f"{row.name} ({row.measure})"
-    shares = (
-        "–" if p.value is None else f"{percent(p.value)} of {p.n:,}\n({interval(p)})"
-        for p in row.proportions
-    )
-    return [label, *shares, *map(difference_cell, row.differences)]
+    shares = (f"{percent(p.successes / p.n)} of {p.n:,}\n({interval(p)})" for p in row.proportions)
+    return [row.key.label, *shares, *map(difference_cell, row.differences)]
 
 
-def difference_cell(difference: Difference | None) -> str:
+def difference_columns(names: Sequence[str]) -> list[str]:
+    """The titles of the columns that hold differences from the first run or group."""
+    titles = (f"{name} − {names[0]}" if len(names) > 2 else "difference" for name in names[1:])
+    return [f"{title}, points\n(95% interval)" for title in titles]
+
+
+def difference_cell(difference: Difference) -> str:
     """A difference in points with its interval; good or bad if the interval excludes 0."""
-    if difference is None:
-        return "–"
     low, high = difference.interval
     text = f"{points(difference.value)}\n({points(low)} to {points(high)})"
     return Cell(text, "good" if low > 0 else "bad" if high < 0 else "")

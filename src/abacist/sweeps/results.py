@@ -14,19 +14,15 @@ from abacist import files
 from abacist.configuration import to_json
 from abacist.intervals import Proportion, median_interval
 from abacist.runs.outcome import Distribution, Outcome
+from abacist.scoring.comparison import RowKey
 from abacist.sweeps.plan import TABLE, Group, Plan, Trial
-
-Key = tuple[str, str, str]
-"""Suite, name and measure of a row."""
 
 
 @dataclass(frozen=True)
 class Row:
     """How the models of one group answered one kind of problems."""
 
-    suite: str
-    name: str
-    measure: str
+    key: RowKey
     pooled: Proportion
     """Right answers of all seeds together; its interval is over problems, of these seeds."""
     shares: list[float]
@@ -44,9 +40,9 @@ class Row:
     def to_json(self) -> dict[str, Any]:
         interval = self.median_interval
         return {
-            "suite": self.suite,
-            "name": self.name,
-            "measure": self.measure,
+            "suite": self.key.suite,
+            "name": self.key.name,
+            "measure": self.key.measure,
             "pooled": self.pooled.to_json(),
             "seeds": {
                 "n": len(self.shares),
@@ -101,13 +97,13 @@ class GroupResults:
         return self.distribution.outcomes
 
     @cached_property
-    def shares(self) -> dict[Key, list[Proportion]]:
+    def shares(self) -> dict[RowKey, list[Proportion]]:
         """Right answers of each seed by row, in the order of the outcomes."""
-        shares: dict[Key, list[Proportion]] = {}
+        shares: dict[RowKey, list[Proportion]] = {}
         for outcome in self.outcomes:
             for row in outcome.rows:
                 if row["n"]:
-                    key = (row["suite"], row["name"], row["measure"])
+                    key = RowKey(row["suite"], row["name"], row["measure"])
                     share = Proportion(row["n"] - row["errors"], row["n"])
                     shares.setdefault(key, []).append(share)
         return shares
@@ -116,7 +112,7 @@ class GroupResults:
     def rows(self) -> list[Row]:
         """A row for every count that the outcomes hold, in their order."""
         return [
-            Row(*key, sum(shares, Proportion(0, 0)), [s.successes / s.n for s in shares])
+            Row(key, sum(shares, Proportion(0, 0)), [s.successes / s.n for s in shares])
             for key, shares in self.shares.items()
         ]
 
