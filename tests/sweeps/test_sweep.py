@@ -205,6 +205,7 @@ def test_intervals_are_over_problems_and_over_seeds(tmp_path):
         "interval": [0.4, 0.9],
         "smallest": 0.4,
         "largest": 0.9,
+        "values": [0.4, 0.5, 0.6, 0.7, 0.8, 0.9],
     }
 
 

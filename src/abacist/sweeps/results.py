@@ -50,6 +50,7 @@ class Row:
                 "interval": None if interval is None else list(interval),
                 "smallest": min(self.shares),
                 "largest": max(self.shares),
+                "values": self.shares,
             },
         }
 
