@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from abacist.cli import compare
 from abacist.cli.compare import short_names
-from abacist.errors import UserError
+from abacist.errors import ConfigurationError, UserError
 from abacist.intervals import Proportion, difference_of_means
 from abacist.reports.group_comparison import GroupComparison
 from abacist.scoring import comparison
@@ -156,6 +157,12 @@ def test_a_group_without_a_finished_run_says_how_to_finish(run, two_groups, tmp_
     code, out, _ = run("report", str(empty))
     assert code == 0
     assert "2 trials are unfinished." in out
+
+
+def test_problems_with_signs_are_another_task():
+    recipes = [find(name) for name in ("calculator", "signed-calculator")]
+    with pytest.raises(ConfigurationError, match="runs of different tasks .* with signs"):
+        compare._trained_alike(["a", "b"], recipes)
 
 
 @pytest.mark.parametrize(

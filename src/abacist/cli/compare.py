@@ -152,6 +152,8 @@ def _kind(recipe: "Recipe") -> str:
         words.append(" ".join(task["operations"]))
         low, high = task["min_operands"], task["max_operands"]
         words.append(f"of {low} operands" if low == high else f"of {low} to {high} operands")
+        if task["signed"]:
+            words.append("with signs")
     if "modulus" in task:
         words.append(f"modulo {task['modulus']}")
     return " ".join(words)
