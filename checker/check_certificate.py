@@ -338,7 +338,6 @@ def report(directory: Path, covered: list[Columns]) -> int:
             failures.append(f"{problem} is followed by {''.join(written)}")
     unlisted = met - {*known}
     certified = not (wrong or failures or unlisted)
-
     print(f"{'CERTIFIED' if certified else 'NOT CERTIFIED'}: {task.claim}.")
     print(f"  {len(checked):,} neighbourhoods checked, {len(wrong):,} wrong")
     if isinstance(task, Columns):
@@ -408,15 +407,16 @@ def check_settings(where: str, settings: dict[str, Any], covered: dict[str, Any]
 
 def find_calculation(recipe: dict[str, Any], covered: list[Columns]) -> Columns:
     """The calculation that a recipe's task asks for and its format writes."""
-    reasons = []
-    for calculation in covered:
+    reasons, kind = [], recipe["format"]["kind"]
+    for calculation in (c for c in covered if c.format["kind"] == [kind]):
         try:
             check_settings("task", {"signed": False} | recipe["task"], calculation.task)
             check_settings("format", recipe["format"], calculation.format)
             return calculation
         except CannotCheckError as error:
             reasons.append(f"for {calculation.problems}, {error}".removesuffix("."))
-    raise CannotCheckError("; ".join(reasons) + ".")
+    missing = f"no calculation here is written in the format {kind}; see docs/checker.md"
+    raise CannotCheckError(("; ".join(reasons) or missing) + ".")
 
 
 def find_windows(schemes: list[dict[str, Any]], covered: list[Windows]) -> Windows:
@@ -488,8 +488,8 @@ def read_run(directory: Path, covered: list[Columns]) -> tuple[Columns, Model, P
 def main(arguments: list[str], covered: list[Columns]) -> int:
     """Run the program with the arguments of a command line, and return the exit code."""
     try:
-        if len(arguments) != 1:
-            raise CannotCheckError(f"type one argument, a run's directory, got {len(arguments)}.")
+        if len(arguments) != 1 or arguments[0].startswith("-"):
+            raise CannotCheckError(f"type one argument, a run's directory, got {arguments}.")
         return report(Path(arguments[0]), covered)
     except CannotCheckError as error:
         print(f"Cannot check: {error}", file=sys.stderr)

@@ -35,6 +35,7 @@ r or v with a 0. So no neighbourhood is missing, and each one that is listed occ
 
 import random
 import re
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from itertools import chain, product, starmap
@@ -287,3 +288,11 @@ class Divisions:
         last = rows[-1][1].replace("'", "") if rows else ""
         numbers = f"{quotient:0{steps}}", f"{remainder:0{len(b) + 1}}"
         return written[-3:] == ["-0", ":", END] and (ends[:steps], last[::-1]) == numbers
+
+
+if __name__ == "__main__":
+    print(
+        "This file holds calculations only. Type check_written_work.py or check_calculator.py with a run's directory.",
+        file=sys.stderr,
+    )
+    sys.exit(2)

@@ -23,6 +23,7 @@ rows are as they were: after a step that adds, there follows one that subtracts,
 
 import random
 import re
+import sys
 from collections.abc import Iterator
 from itertools import islice, product
 
@@ -213,3 +214,11 @@ class SignedDivisions(Divisions):
         quotient = int(ends) - 10**steps * (rows[0][0] == "+")
         remainder = int(rows[-1][2].replace("'", "")[::-1]) * (-1 if written[0] == SIGNS[1] else 1)
         return (quotient, remainder) == divmod(a, b)
+
+
+if __name__ == "__main__":
+    print(
+        "This file holds calculations only. Type check_calculator.py with a run's directory.",
+        file=sys.stderr,
+    )
+    sys.exit(2)

@@ -308,7 +308,10 @@ def test_a_model_that_is_not_covered_is_refused(name, certified, tmp_path, capsy
         (lambda recipe: recipe["model"].pop("norm"), "no setting model.norm"),
         (lambda recipe: recipe["task"].update(max_operands=3), "task.max_operands must be 2"),
         (lambda recipe: recipe["format"].update(spaces="around"), "format.spaces must be"),
-        (lambda recipe: recipe["format"].update(kind="worked"), "format.kind must be"),
+        (
+            lambda recipe: recipe["format"].update(kind="worked"),
+            "no calculation here is written in the format worked",
+        ),
         (lambda recipe: recipe["model"]["positions"][0].update(window=[0, 2]), "windows"),
         (lambda recipe: recipe["model"]["positions"][0].update(encoding="fire"), "encoding must"),
         (lambda recipe: recipe["model"].update(num_layers=True), "model.num_layers must be 1"),
@@ -358,11 +361,19 @@ def test_a_damaged_run_is_refused_in_one_line(name, content, certified, tmp_path
 
 
 def test_wrong_arguments_are_one_line_and_exit_code_2(tmp_path):
-    for arguments in ((), (tmp_path / "none",), (tmp_path, tmp_path)):
+    for arguments in ((), (tmp_path / "none",), (tmp_path, tmp_path), ("--help",)):
         finished = run_program(*arguments)
         assert finished.returncode == 2
         assert finished.stdout == ""
         assert len(finished.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["check_divisions.py", "check_signed_operands.py"])
+def test_a_file_of_calculations_names_the_program_to_type(name, tmp_path):
+    command = [sys.executable, str(PROGRAM.with_name(name)), str(tmp_path)]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (finished.returncode, finished.stdout) == (2, "")
+    assert "check_calculator.py" in finished.stderr
 
 
 # What a reader has to read ----------------------------------------------------------------------
