@@ -191,6 +191,14 @@ def test_what_does_not_go_together_is_said_in_one_line(run, typed, said):
     assert error.count("\n") == 1
 
 
+def test_more_problems_than_a_disk_holds_are_not_exported(run, tmp_path):
+    path = tmp_path / "every.jsonl"
+    code, out, error = run("data", "export", "signed-calculator", "--every", "--out", str(path))
+    assert (code, out, error.count("\n")) == (2, "", 1)
+    assert "at most 100,000,000 problems, and this task has 19,999,976,000,007. Try" in error
+    assert not path.exists()
+
+
 def test_a_format_that_does_not_fit_is_refused_before_anything_is_written(run, tmp_path):
     path = tmp_path / "run"
     code, _, error = run("train", "add", "--format", "labels", "--out", str(path))

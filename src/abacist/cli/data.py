@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from abacist.reports.plots import Bars
     from abacist.reports.tables import Table
 
+_MOST_EXPORTED = 100_000_000
+"""Largest number of problems that `--every` writes: about 15 GB."""
+
 _SPLITS = ("train", "validation", "test")
 
 
@@ -133,6 +136,11 @@ def _export(parsed: argparse.Namespace, recipe: Recipe) -> int:
             raise UserError(
                 f"--every needs problems that can be numbered, got the task {task.claim}. "
                 "Try --task.max_digits 3, or --num-problems 10000."
+            )
+        if len(space) > _MOST_EXPORTED:
+            raise UserError(
+                f"--every writes at most {_MOST_EXPORTED:,} problems, and this task has "
+                f"{len(space):,}. Try --task.max_digits 3, or --num-problems 10000."
             )
         count, only = len(space), None if parsed.split == "all" else parsed.split
         blocks = all_problems(space, recipe.split, only)
