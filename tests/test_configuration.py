@@ -162,7 +162,7 @@ def test_a_branch_is_no_setting(branch: str) -> None:
         ("model.width", "none", "a whole number"),
         ("model.head_width", "x", "a whole number or none"),
         ("training.learning_rate", "fast", "a number"),
-        ("model.tied_head", "yes", "true or false"),
+        ("model.tied_head", "yes", "true or false, got 'yes'. Try --model.tied_head true."),
         ("model.tied_head", "True", "true or false"),
         ("model.norm", "batch", "one of layer, rms"),
         (

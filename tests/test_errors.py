@@ -79,6 +79,8 @@ def test_all_known_names_are_listed_where_none_is_close() -> None:
     assert nearest("zzzzzz.qqqqqq", settings) == "known: name, model, training."
     assert nearest("model.qqqqqq", settings) == "known: model.width, model.norm."
     assert "such as 'model.width'" in nearest("model", settings)
+    assert nearest("training.wodth", settings) == "known: training.num_steps."
+    assert nearest("training.width", settings) == "did you mean 'model.width'?"
     assert nearest("model.norm.a", settings) == "did you mean 'model.norm'?"
     assert nearest("a", []) == "known: nothing."
 

@@ -30,6 +30,8 @@ Tree = TypeVar("Tree")
 
 _AS_BELOW = "(as below)"
 """What a value shows that cannot be typed as one word."""
+_YES = ("yes", "y", "on", "1", "t")
+"""What is typed for `true` elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -345,6 +347,8 @@ def _parse(setting: Setting, text: str) -> Any:
     except ValueError:
         names = setting.named_values or setting.choices or typing.get_args(setting.annotation)
         near = get_close_matches(text, [name for name in names if isinstance(name, str)], n=1)
+        if setting.annotation is bool and text.lower() in _YES:
+            near = ["true"]
         raise ConfigurationError(
             f"{setting.name} must be {setting.allowed()}, got {text!r}. "
             f"Try --{setting.name} {near[0] if near else setting.typed}."

@@ -141,7 +141,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """Return a clause that suggests the closest known name, or lists those that are known if none is close.
 
     Dotted names are compared by their last part, of which usual abbreviations are known, and then as
-    a whole: `training.lr` and `--lr` mean `training.learning_rate`.
+    a whole: `training.lr` and `--lr` mean `training.learning_rate`. Where the section is right, a name
+    of another section is suggested only if its last part is the same.
     """
     # No name is longer, and the time of a comparison grows with the length.
     name = name[:_MOST_COMPARED]
@@ -157,13 +158,15 @@ def nearest(name: str, known: Iterable[str]) -> str:
         ratio = max(SequenceMatcher(None, typed, ending).ratio() for typed in {last, meant})
         return ratio, SequenceMatcher(None, name, candidate).ratio()
 
-    closest = max(names, key=closeness, default="")
-    if closest and closeness(closest)[0] >= _CLOSE:
-        return f"did you mean {closest!r}?"
-    for candidate in names:
-        if name.startswith(f"{candidate}."):
-            return f"did you mean {candidate!r}?"
     siblings = [candidate for candidate in names if _split(candidate)[0] == section]
+    namesakes = [candidate for candidate in names if _split(candidate)[1] == meant]
+    for candidates in (siblings or names, namesakes):
+        closest = max(candidates, key=closeness, default="")
+        if closest and closeness(closest)[0] >= _CLOSE:
+            return f"did you mean {closest!r}?"
+    for candidate in names:
+        if name.startswith(f"{candidate}.") and not siblings:
+            return f"did you mean {candidate!r}?"
     # Whoever types an unknown section is helped by the few sections, not by all of their settings.
     sections = dict.fromkeys(candidate.partition(".")[0] for candidate in names)
     return f"known: {', '.join(siblings or sections) or 'nothing'}."
