@@ -62,6 +62,7 @@ COUNTEREXAMPLES = Suite(
     "a search for a wrong answer: long carries, near-ties, mutations",
     always_applies,
     search,
+    settings=("budget",),
 )
 
 

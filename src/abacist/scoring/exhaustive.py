@@ -17,6 +17,7 @@ from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import OPERATIONS
 from abacist.tasks.space import Space
+from abacist.tasks.task import Task
 
 PROBLEMS_PER_CHUNK = 65_536
 _MOST_WRONG_LISTED = 1_000
@@ -25,7 +26,7 @@ _MOST_WRONG_LISTED = 1_000
 
 def every_problem(trained_model: TrainedModel, on_progress: Progress) -> Section:
     """Score the whole space, each operation of it, and its test split."""
-    space = _space(trained_model)
+    space = _space(trained_model.task, trained_model.scoring.exhaustive_digits)
     assert space is not None
     judge = Judge(trained_model, on_progress, total=len(space))
     proportions: dict[str, Proportion] = {}
@@ -48,9 +49,8 @@ def every_problem(trained_model: TrainedModel, on_progress: Progress) -> Section
     return judge.section(f"All {len(space):,} problems", rows, wrong=wrong_problems)
 
 
-def _space(trained_model: TrainedModel) -> Space | None:
-    """Return the problems of the training lengths, or of the lengths that were asked for; None if uncountable."""
-    task, max_digits = trained_model.task, trained_model.scoring.exhaustive_digits
+def _space(task: Task, max_digits: int | None) -> Space | None:
+    """Return the problems of the training lengths, or of those up to `max_digits`; None if uncountable."""
     if max_digits is not None and isinstance(task, Arithmetic):
         min_digits = min(task.config.min_digits, max_digits)
         config = replace(
@@ -60,6 +60,18 @@ def _space(trained_model: TrainedModel) -> Space | None:
     return task.space()
 
 
+def _most_digits(task: Task, limit: int) -> int | None:
+    """Return the longest operands, in digits, of which there are at most `limit` problems; None without any."""
+    fitting = None
+    if isinstance(task, Arithmetic):
+        for max_digits in range(1, task.config.longest_operand):
+            space = _space(task, max_digits)
+            if space is None or len(space) > limit:
+                break
+            fitting = max_digits
+    return fitting
+
+
 def _obstacle(trained_model: TrainedModel) -> str | None:
     max_digits = trained_model.scoring.exhaustive_digits
     if max_digits is not None and not isinstance(trained_model.task, Arithmetic):
@@ -67,7 +79,7 @@ def _obstacle(trained_model: TrainedModel) -> str | None:
             f"--exhaustive-digits is for arithmetic, got {max_digits} with the task "
             f"{trained_model.task.config.kind}. Leave it out."
         )
-    space, limit = _space(trained_model), trained_model.scoring.largest_space
+    space, limit = _space(trained_model.task, max_digits), trained_model.scoring.largest_space
     if space is None:
         return (
             "the problems of this task cannot be enumerated: there are too many, or their number "
@@ -75,17 +87,24 @@ def _obstacle(trained_model: TrainedModel) -> str | None:
             "Try --suite strata, or --suite counterexamples."
         )
     if len(space) > limit:
-        remedy = "Try --suite counterexamples."
+        remedy = "Try --suite counterexamples"
+        if (fitting := _most_digits(trained_model.task, limit)) is not None:
+            remedy += f", --exhaustive-digits {fitting}"
         if len(space) <= LARGEST_SPACE:
-            remedy = f"Type --largest-space {len(space)}, or try --suite counterexamples."
+            remedy += f", or --largest-space {len(space)}"
         return (
             f"the task has {len(space):,} problems, and this suite scores at most {limit:,}. "
-            f"{remedy}"
+            f"{remedy}."
         )
     return None
 
 
-EXHAUSTIVE = Suite("every problem of a finite space", _obstacle, every_problem)
+EXHAUSTIVE = Suite(
+    "every problem of a finite space",
+    _obstacle,
+    every_problem,
+    settings=("exhaustive_digits", "largest_space"),
+)
 
 
 def _parts(

@@ -181,6 +181,7 @@ GRID = Suite(
     "every pair of operand lengths, as a heat map for each number of recurrences",
     _obstacle,
     by_both_lengths,
+    settings=("grid_size", "grid_problems", "recurrences"),
 )
 
 

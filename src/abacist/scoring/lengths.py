@@ -54,7 +54,12 @@ def by_length(trained_model: TrainedModel, on_progress: Progress) -> Section:
     return judge.section("Exact match on test problems", rows)
 
 
-LENGTHS = Suite("exact match by number of digits, with intervals", always_applies, by_length)
+LENGTHS = Suite(
+    "exact match by number of digits, with intervals",
+    always_applies,
+    by_length,
+    settings=("num_problems", "longest"),
+)
 
 
 def _draws(task: Task, split: SplitConfig, config: ScoringConfig, seed: int) -> Iterator[_Draw]:

@@ -89,7 +89,12 @@ def _obstacle(trained_model: TrainedModel) -> str | None:
     return None
 
 
-NOTATION = Suite("the same problems with other spaces than in training", _obstacle, by_notation)
+NOTATION = Suite(
+    "the same problems with other spaces than in training",
+    _obstacle,
+    by_notation,
+    settings=("num_problems",),
+)
 
 
 def _spacings(format: PlainFormat) -> dict[Spaces, str]:

@@ -53,7 +53,10 @@ def not_looped(trained_model: TrainedModel) -> str | None:
 
 
 RECURRENCES = Suite(
-    "a looped model with 1, 2, 4, 8, 16 and 32 recurrences", not_looped, by_recurrences
+    "a looped model with 1, 2, 4, 8, 16 and 32 recurrences",
+    not_looped,
+    by_recurrences,
+    settings=("num_problems", "recurrences"),
 )
 
 

@@ -58,7 +58,12 @@ def _token_accuracy(batch: ScoredBatch) -> Proportion:
     return Proportion(int(right.sum()), int(is_target.sum()))
 
 
-SPLITS = Suite("training, validation and test problems compared", always_applies, by_split)
+SPLITS = Suite(
+    "training, validation and test problems compared",
+    always_applies,
+    by_split,
+    settings=("num_problems",),
+)
 
 
 def _sample(trained_model: TrainedModel, split: SplitName, count: int) -> Problems:

@@ -58,6 +58,7 @@ STRATA = Suite(
     "exact match by operation, length and carry chain; exact answer; token accuracy; perplexity",
     always_applies,
     by_stratum,
+    settings=("num_problems",),
 )
 
 

@@ -27,6 +27,8 @@ class Suite:
     """Returns why the suite does not apply to a model, and what to type; None where it applies."""
     run: Callable[[TrainedModel, Progress], Section]
     """Scores a model to which the suite applies."""
+    settings: tuple[str, ...] = ()
+    """Names of the settings of `ScoringConfig` that the suite follows."""
 
 
 def always_applies(trained_model: TrainedModel) -> None:
