@@ -155,7 +155,8 @@ def _probes(trained_model: TrainedModel, operation: str) -> Iterator[_Probe]:
                 yield _Probe(f"{prefix}{name}{suffix}", kind, longest, problems)
 
     singles = [(a, b) for a in range(10) for b in range(10)]
-    yield from probe(f"single digits, 0{operation}0 to 9{operation}9", "probe", singles)
+    low = "-9" if task.config.signed else "0"
+    yield from probe(f"single digits, {low}{operation}{low} to 9{operation}9", "probe", singles)
     lengths = sorted({*range(1, min(trained, 30) + 1), trained, trained + 1, 2 * trained})
     name, pairs = _carries(operation, lengths)
     yield from probe(name, "probe", pairs)
