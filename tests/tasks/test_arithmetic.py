@@ -97,7 +97,11 @@ def test_expressions_parse_back_to_the_same_problems(rows: list[tuple[int, int]]
     ("typed", "complaint"),
     [
         ("12+", "an operand is missing"),
-        ("+12", "an operand is missing"),
+        ("+12", "a number has no plus sign"),
+        ("1++2", "a number has no plus sign"),
+        ("1−2", "type - instead of −"),
+        ("3×4", "type * instead of ×"),
+        ("(-1)+2", "operands are whole numbers from 0 up"),
         ("abc", "cannot read 'abc'"),
         ("12", "cannot read '12'"),
         ("=", "cannot read '='"),

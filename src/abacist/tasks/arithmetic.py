@@ -27,6 +27,8 @@ _VERBS = {
     "%": "takes remainders of",
 }
 _DIVISIONS = ("//", "%")
+_TYPOGRAPHIC = {"−": "-", "–": "-", "—": "-", "×": "*", "·": "*", "⋅": "*", "÷": "//"}
+"""Operators as they are printed, with those that a problem is typed with."""
 _LONGEST_BINNED = 5
 """Width of the widest answers, in digits, whose sizes get a histogram of their own."""
 
@@ -304,14 +306,24 @@ class Arithmetic:
 
     def _complaint(self, expression: str, parts: list[str], symbols: list[str]) -> str:
         """Say what is wrong with an expression that this task cannot read."""
+        for sign, typed in _TYPOGRAPHIC.items():
+            if sign in expression:
+                return f"type {typed} instead of {sign}."
+        if re.search(r"(^|[-+*/%(])\s*\+\s*\d", expression):
+            return "a number has no plus sign."
         magnitudes = [part.removeprefix("-") if self.config.signed else part for part in parts]
         numbers = all(part.isascii() and part.isdigit() for part in magnitudes if part)
         is_minus_sign = "-" in symbols and ("" in parts or "-" not in self.operations)
+        is_minus_sign |= re.search(r"\(\s*-", expression) is not None
         if is_minus_sign and not self.config.signed:
             return "it has a minus sign; operands are whole numbers from 0 up."
+        if re.search(r"(^|[-+*/%(])\s*-\s*-", expression):
+            return "a number has one minus sign at most."
         unknown = [symbol for symbol in symbols if symbol not in self.operations]
         if unknown and "" not in parts and numbers:
             return f"this task knows {' '.join(self.operations)} only, not {unknown[0]}."
+        if numbers and not any(magnitudes):
+            return "it has no number."
         if numbers and "" in parts:
             return "an operand is missing."
         if numbers and len(set(symbols)) > 1:
