@@ -7,7 +7,7 @@ import torch
 
 import abacist
 from abacist.certificates.record import Certificate
-from abacist.errors import ConfigurationError, RunError
+from abacist.errors import ConfigurationError, ProblemError, RunError
 from abacist.formats.annotated import EVERYWHERE, NO_PLACE
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.runs.directory import RunDirectory
@@ -79,6 +79,11 @@ def test_attention_is_the_pattern_of_every_head(untrained):
 
 def test_generate_is_the_text_that_solve_reads(certified):
     assert certified.generate("12+34") == "64<end>"
+
+
+def test_a_problem_that_is_no_text_is_refused(certified):
+    with pytest.raises(ProblemError, match="problems are text, got 5"):
+        certified.solve([5])
 
 
 def test_reprs_are_short_and_html_shows_text_as_text(certified):

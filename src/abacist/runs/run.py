@@ -26,7 +26,7 @@ from abacist.certificates.enclosures import PRECISIONS
 from abacist.certificates.record import Certificate
 from abacist.configuration import override
 from abacist.devices import find_device
-from abacist.errors import CheckpointError, ConfigurationError
+from abacist.errors import CheckpointError, ConfigurationError, ProblemError
 from abacist.formats.format import Format
 from abacist.inspection.cache import ActivationCache, Hook, run_with_cache
 from abacist.inspection.inspected_problem import InspectedProblem
@@ -116,6 +116,9 @@ class Run:
             problems = [problems]
         if not problems:
             return []
+        for problem in problems:
+            if not isinstance(problem, str):
+                raise ProblemError(f"problems are text, got {problem!r}. Type '12+34', in quotes.")
         return solve_typed(self.trained_model(), problems, on_step)
 
     def score(
