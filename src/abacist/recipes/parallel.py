@@ -1,7 +1,7 @@
 """A recipe for an encoder that writes all digits of a sum at once."""
 
 from abacist.data.config import SplitConfig
-from abacist.formats.config import FORMATS
+from abacist.formats.config import ParallelFormatConfig
 from abacist.models.config import POSITIONS, ModelConfig
 from abacist.recipes.recipe import Recipe
 from abacist.scoring.config import ScoringConfig
@@ -29,7 +29,7 @@ def parallel() -> Recipe:
     return Recipe(
         name="parallel",
         task=ArithmeticConfig(max_digits=20, sampling="propagate"),
-        format=FORMATS["parallel"],
+        format=ParallelFormatConfig(operand_padding="longest"),
         # There are few problems in which all columns add up to 9, and each split needs some of them.
         split=SplitConfig(validation_fraction=0.2, test_fraction=0.2, exempt_digits=1),
         model=ModelConfig(
