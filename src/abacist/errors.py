@@ -158,7 +158,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
         ratio = max(SequenceMatcher(None, typed, ending).ratio() for typed in {last, meant})
         return ratio, SequenceMatcher(None, name, candidate).ratio()
 
-    siblings = [candidate for candidate in names if _split(candidate)[0] == section]
+    siblings = [candidate for candidate in names if section and _split(candidate)[0] == section]
     namesakes = [candidate for candidate in names if _split(candidate)[1] == meant]
     for candidates in (siblings or names, namesakes):
         closest = max(candidates, key=closeness, default="")

@@ -170,7 +170,7 @@ def test_a_run_of_one_operation_is_refused_in_one_line():
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (finished.returncode, finished.stdout) == (2, "")
     assert finished.stderr.count("\n") == 1
-    assert "task.operations must be" in finished.stderr
+    assert "no calculation here is written in the format plain" in finished.stderr
 
 
 def test_it_is_short_enough_to_be_read():

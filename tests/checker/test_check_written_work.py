@@ -134,7 +134,7 @@ def test_it_refuses_a_run_of_sums_in_one_line(certified):
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (finished.returncode, finished.stdout) == (2, "")
     assert finished.stderr.count("\n") == 1
-    assert "task.operations" in finished.stderr
+    assert "no calculation here is written in the format plain" in finished.stderr
 
 
 def row_of_integers(v, b, num_digits):
