@@ -3,12 +3,13 @@
 It is described by ids and coordinates alone, which is all that the model gets.
 """
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from abacist.certificates import certificate
 from abacist.certificates.joint_enumeration import JointEnumeration
-from abacist.certificates.receptive_fields import Context
+from abacist.certificates.receptive_fields import Context, Enumeration
 from abacist.models.coordinates import Coordinates
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.scoring.trained_model import TrainedModel
@@ -18,8 +19,8 @@ from abacist.tasks.problems import Problems, Shapes
 SLOTS, FAR = 7, 9
 """Largest number of tokens that a query sees; a difference of coordinates that no window reaches."""
 
-Seen = set[tuple[int, ...]]
-"""Contexts with what follows: for each token its id and where it stands, in one number."""
+Seen = set[bytes]
+"""Contexts with what follows, each row of `coded` as bytes: tuples need more memory."""
 
 
 def coded(ids_NM: Tensor, coordinates: list[Tensor], following_N: Tensor) -> Tensor:
@@ -33,7 +34,9 @@ def coded(ids_NM: Tensor, coordinates: list[Tensor], following_N: Tensor) -> Ten
 
 
 def each_once(rows: list[Tensor]) -> Seen:
-    return set(map(tuple, torch.cat(rows).unique(dim=0).tolist()))
+    matrix = torch.cat(rows).contiguous().numpy()
+    whole_rows = matrix.view(np.dtype((np.void, matrix.shape[1] * matrix.itemsize)))
+    return set(whole_rows.ravel().tolist())
 
 
 def axes(coordinates: Coordinates) -> list[Tensor]:
@@ -66,6 +69,12 @@ def rows_of(context: Context) -> Tensor:
     return coded(context.ids, values, context.target)
 
 
+def looks(seen: Seen) -> Seen:
+    """Return where tokens stand, whatever they are, each once."""
+    codes = torch.frombuffer(bytearray(b"".join(seen)), dtype=torch.int64).view(-1, SLOTS + 1)
+    return each_once([codes[:, :-1] % (2 * FAR) ** 3])
+
+
 def enumeration_for(trained_model: TrainedModel) -> JointEnumeration:
     """Return the neighbourhoods of several notations."""
     task, format = trained_model.task, trained_model.format
@@ -74,7 +83,7 @@ def enumeration_for(trained_model: TrainedModel) -> JointEnumeration:
     return enumerated
 
 
-def listed_in(enumeration: JointEnumeration) -> Seen:
+def listed_in(enumeration: Enumeration) -> Seen:
     """Return every neighbourhood of an enumeration, each once."""
     return each_once([rows_of(context) for part, _ in enumeration.parts() for context in part])
 

@@ -1,21 +1,17 @@
-"""The enumeration of what the rows of a division see, against problems that are really written.
-
-What a query sees is described here by coordinates alone, as the model is told them.
-"""
+"""The enumeration of what the rows of a division see, against problems that are really written."""
 
 from itertools import product
 
 import pytest
 import torch
-from torch import Tensor
+from contexts_in_lines import Seen, drawn, each_once, listed_in, looks, rows_of, seen_in
 
-from abacist.certificates import receptive_fields
 from abacist.certificates.non_restoring_division import NonRestoringDivisionEnumeration
 from abacist.configuration import override
 from abacist.formats.non_restoring_division import NonRestoringDivisionFormat
-from abacist.models.teacher_forcing import coordinates_of
 from abacist.recipes import find
 from abacist.runs.run import build_model, build_problems
+from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems, Shapes
 
@@ -23,52 +19,7 @@ RECIPE = override(find("divide"), {"model.width": 8, "model.mlp_width": 8})
 TASK, FORMAT = build_problems(RECIPE)
 MODEL = build_model(RECIPE)
 
-SLOTS = 7
-"""Largest number of tokens that a query sees, with itself."""
-FAR = 9
-"""More than any difference of coordinates in a window; stands for a token that has none."""
-
-Seen = set[tuple[int, ...]]
-"""Every content once: for each token of the reach its id and where it stands, as seen from the query,
-in one number; then the token that follows."""
-
-
-def coded(ids: Tensor, differences: list[Tensor], following: Tensor) -> Tensor:
-    """(n, SLOTS + 1) from ids (n, R), differences of coordinates (n, R) each, and what follows (n,)."""
-    code = ids.long() + 1
-    for difference in differences:
-        code = 2 * FAR * code + difference.clamp(-FAR, FAR - 1) + FAR
-    padded = torch.nn.functional.pad(code, (0, SLOTS - code.shape[1]))
-    return torch.cat([padded, following.long().unsqueeze(1)], dim=1)
-
-
-def each_once(rows: list[Tensor]) -> Seen:
-    return set(map(tuple, torch.cat(rows).unique(dim=0).tolist()))
-
-
-def looks(seen: Seen) -> Seen:
-    """Where tokens stand, whatever they are."""
-    size = (2 * FAR) ** 3
-    return {tuple(code % size for code in row[:-1]) for row in seen}
-
-
-def seen_in(problems: Problems) -> Tensor:
-    """What every query of these problems sees, and what follows, (n, SLOTS + 1)."""
-    lines = FORMAT.write(problems, TASK.answer(problems))
-    visible = MODEL.visibility(coordinates_of(lines))[0]
-    line, query = lines.target[:, 1:].nonzero().unbind(dim=1)
-    seen = visible[line, query]
-    assert int(seen.sum(dim=1).max()) <= SLOTS
-    order = seen.byte().sort(dim=1, descending=True, stable=True).indices[:, :SLOTS]
-    at = line.unsqueeze(1)
-    differences = []
-    for coordinate in (lines.place, lines.row, lines.step):
-        assert coordinate is not None
-        values, own = coordinate[at, order], coordinate[line, query].unsqueeze(1)
-        differences.append(torch.where(values >= 0, values - own, -FAR).long())
-    rows = coded(lines.ids[at, order], differences, lines.ids[line, query + 1])
-    rows[:, :-1] *= seen.gather(1, order)
-    return rows
+TRAINED_MODEL = TrainedModel(MODEL, TASK, FORMAT)
 
 
 def seen_in_all(operands: list[list[str]], operations: tuple[str, ...] = ("//", "%")) -> Seen:
@@ -76,13 +27,13 @@ def seen_in_all(operands: list[list[str]], operations: tuple[str, ...] = ("//", 
     by_length: dict[tuple[int, int], list[list[str]]] = {}
     for row in operands:
         by_length.setdefault((len(row[0]), len(row[1])), []).append(row)
-    return each_once(
-        [
-            seen_in(Problems.from_texts(rows[i : i + 200], [operation] * len(rows[i : i + 200])))
+    return set().union(
+        *(
+            seen_in(TRAINED_MODEL, Problems.from_texts(some, [operation] * len(some)))
             for rows in by_length.values()
-            for i in range(0, len(rows), 200)
+            for some in (rows[i : i + 200] for i in range(0, len(rows), 200))
             for operation in operations
-        ]
+        )
     )
 
 
@@ -93,26 +44,9 @@ def enumeration() -> NonRestoringDivisionEnumeration:
     return NonRestoringDivisionEnumeration(MODEL, TASK, FORMAT)
 
 
-def rows_of(context: receptive_fields.Context) -> Tensor:
-    at = context.pattern.coordinates
-    assert at.row is not None
-    assert at.step is not None
-    count = len(context.target)
-    differences = [
-        torch.where(c >= 0, c - c[:, -1:], -FAR).long().expand(count, -1)
-        for c in (at.place, at.row, at.step)
-    ]
-    return coded(context.ids, differences, context.target)
-
-
 @pytest.fixture(scope="module")
 def listed(enumeration: NonRestoringDivisionEnumeration) -> Seen:
-    return each_once([rows_of(context) for part, _ in enumeration.parts() for context in part])
-
-
-def drawn(lengths: tuple[int, int], count: int, seed: int, operation: str = "//") -> Problems:
-    shapes = Shapes.of(torch.tensor([lengths]).expand(count, 2), operation)
-    return TASK.draw(shapes, torch.Generator().manual_seed(seed))
+    return listed_in(enumeration)
 
 
 def test_all_divisions_of_short_numbers_show_nothing_that_is_not_listed(listed):
@@ -123,13 +57,10 @@ def test_all_divisions_of_short_numbers_show_nothing_that_is_not_listed(listed):
 
 def test_thousands_of_random_divisions_show_every_pattern_and_nothing_that_is_not_listed(listed):
     """Half of them are rich in nines, as the recipe draws them; divisors may be the longer number."""
-    found = each_once(
-        [
-            seen_in(drawn((1 + 5 * k % 8, 1 + 7 * k % 9), 50, seed=k, operation=operation))
-            for k in range(36)
-            for operation in ("//", "%")
-        ]
-    )
+    found: Seen = set()
+    for k, operation in product(range(36), ("//", "%")):
+        lengths = (1 + 5 * k % 8, 1 + 7 * k % 9)
+        found |= seen_in(TRAINED_MODEL, drawn(TASK, operation, lengths, 50, k))
     assert len(found) > 30_000
     assert found <= listed
     assert looks(found) == looks(listed)
@@ -156,9 +87,9 @@ def test_extreme_divisions_show_nothing_that_is_not_listed(listed):
 
 
 def test_longer_numbers_show_no_further_pattern(listed):
+    known = looks(listed)
     for number, lengths in enumerate(product((1, 2, 6, 10), repeat=2)):
-        found = each_once([seen_in(drawn(lengths, 2, seed=number))])
-        assert looks(found) <= looks(listed)
+        assert looks(seen_in(TRAINED_MODEL, drawn(TASK, "//", lengths, 2, number))) <= known
 
 
 def test_what_is_listed_is_shown_by_the_problem_made_from_it(enumeration):
