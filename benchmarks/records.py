@@ -31,7 +31,6 @@ import torch
 from abacist import recipes
 from abacist.intervals import Proportion, percent
 from abacist.recipes.examinations import EXAMINATIONS
-from abacist.recipes.published import EARLIER_RECORDS
 from abacist.reports import matplotlib_figures, run_records, training_plots
 from abacist.reports.tables import Table, markdown
 from abacist.runs.directory import PLAN, RunDirectory
@@ -244,7 +243,7 @@ def side_by_side() -> str:
                 continue
             seeds = committed[name]["seeds"]
             seconds = training_seconds(seeds)
-            recipe = f"[`{name}`](../results.md#{name})" + " *" * (name in EARLIER_RECORDS)
+            recipe = f"[`{name}`](../results.md#{name})"
             first = [document, recipe, f"{seeds[0]['parameters']:,}", f"{seconds:,.0f}"]
             last = certified(seeds)
             for rows in headline_rows(name, seeds):
@@ -270,7 +269,6 @@ def chapter(name: str, record: dict[str, Any]) -> str:
         "",
         f"{seeds[0]['parameters']:,} parameters, {seeds[0]['steps']:,} steps, "
         f"{training_seconds(seeds):,.0f} s of training (median), at most {memory:,} MiB of memory.",
-        *earlier_settings(name),
         "",
         "| wrong | " + " | ".join(f"seed {seed['seed']}" for seed in seeds) + " | n | 95 % right |",
         "|---|" + "---|" * (len(seeds) + 2),
@@ -303,13 +301,6 @@ def chapter(name: str, record: dict[str, Any]) -> str:
     if (ROOT / "results" / f"{name}.png").exists():
         lines += ["", f"![Loss and exact match of seed 0 by step](../results/{name}.png)"]
     return "\n".join(lines)
-
-
-def earlier_settings(name: str) -> list[str]:
-    """Return what was different when the record of a recipe was made, as one sentence or none."""
-    if name not in EARLIER_RECORDS:
-        return []
-    return [f"Made with earlier settings: {EARLIER_RECORDS[name]}."]
 
 
 def seed_row(name: str, cells: list[str], n: str = "") -> str:

@@ -1,7 +1,5 @@
 """Recipes of published systems have the documents' sizes and lines, and they train."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch import nn
@@ -10,7 +8,6 @@ import abacist
 from abacist import recipes
 from abacist.configuration import to_json
 from abacist.models.teacher_forcing import coordinates_of
-from abacist.recipes.published import EARLIER_RECORDS
 from abacist.runs.run import build_model, build_problems
 from abacist.scoring.solving import solve
 from abacist.scoring.trained_model import TrainedModel
@@ -270,11 +267,6 @@ def test_the_recipe_has_the_hyperparameters_of_the_document(name):
         for part in path.split("."):
             value = value[int(part)] if isinstance(value, list) else value[part]
         assert value == (list(expected) if isinstance(expected, tuple) else expected), path
-
-
-def test_recipes_whose_records_are_earlier_have_records():
-    results = Path(__file__).parents[1] / "results"
-    assert all((results / f"{name}.json").is_file() for name in EARLIER_RECORDS)
 
 
 def test_the_weights_of_the_small_gpt2_begin_as_those_of_transformers_do():
