@@ -16,8 +16,8 @@
 #   make docs
 
 PYTHON ?= python3
-# Two more than there are processors, since some tests wait for a browser or a cluster.
-TEST_PROCESSES ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 2)")
+# One more than there are processors, since some tests wait for a browser or a cluster.
+TEST_PROCESSES ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: demo test formal example docs clean
