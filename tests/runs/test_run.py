@@ -81,6 +81,11 @@ def test_generate_is_the_text_that_solve_reads(certified):
     assert certified.generate("12+34") == "64<end>"
 
 
+def test_a_setting_that_no_suite_follows_is_refused(untrained):
+    with pytest.raises(ConfigurationError, match="Type --suite grid, or leave it out"):
+        untrained.score(["lengths"], grid_size=3)
+
+
 def test_a_problem_that_is_no_text_is_refused(certified):
     with pytest.raises(ProblemError, match="problems are text, got 5"):
         certified.solve([5])

@@ -41,7 +41,6 @@ def run(arguments: list[str]) -> int:
             )
         return _print_stored(named_run.find(parsed.run, parsed.checkpoint), parsed.json, parsed.csv)
     suites = _default() if parsed.suite is None else parsed.suite.split(",")
-    _check_settings(changes, suites)
     trained = named_run.load(parsed, parsed.device)
     card = scored(trained, suites, changes)
     if parsed.csv:
@@ -62,20 +61,6 @@ def run(arguments: list[str]) -> int:
         if picture.exists():
             console.print(f"Drawn: {picture}", soft_wrap=True)
     return 0 if card.complete else 130
-
-
-def _check_settings(changes: dict[str, Any], suites: list[str]) -> None:
-    """Raise `ConfigurationError` if none of the suites follows a setting that was typed."""
-    from abacist.scoring.scorecard import ALL, SUITES
-
-    for name, value in changes.items():
-        following = [suite for suite in SUITES if name in SUITES[suite].settings]
-        if not {*following, ALL} & {*suites} and {*suites} <= {*SUITES}:
-            typed = ",".join(map(str, value)) if isinstance(value, tuple) else value
-            raise ConfigurationError(
-                f"--{name.replace('_', '-')} {typed} does not apply to --suite {','.join(suites)}. "
-                f"Type --suite {' or '.join(following)}, or leave it out."
-            )
 
 
 def scored(

@@ -39,7 +39,7 @@ from abacist.runs import directory, embeddings, identity, scores
 from abacist.runs.directory import RunDirectory, read_recipe, read_run_json
 from abacist.runs.identity import Identity
 from abacist.scoring.records import Scorecard, Solution
-from abacist.scoring.scorecard import DEFAULT_SUITES, score
+from abacist.scoring.scorecard import DEFAULT_SUITES, check_settings, score
 from abacist.scoring.suite import Progress
 from abacist.scoring.trained_model import TrainedModel
 from abacist.scoring.typed import solve_typed
@@ -131,7 +131,11 @@ class Run:
 
         `settings` replaces settings of the recipe's `scoring`, as in `num_problems=100`. Sections of
         other suites stay in the stored scorecard if they score the same model.
+
+        Raises `ConfigurationError` where a suite is unknown or does not apply, or where no suite
+        follows a setting.
         """
+        check_settings(settings, suites)
         file = scores.ScorecardFile(self.directory, self.step, self.identity)
         return score(self.trained_model(**settings), suites, on_progress, file.store)
 

@@ -56,6 +56,18 @@ def select_suites(names: Sequence[str], trained_model: TrainedModel) -> list[str
     return list(dict.fromkeys(names))
 
 
+def check_settings(settings: Mapping[str, Any], suites: Sequence[str]) -> None:
+    """Raise `ConfigurationError` if none of the suites follows a setting that replaces the recipe's."""
+    for name, value in settings.items():
+        following = [suite for suite in SUITES if name in SUITES[suite].settings]
+        if following and not {*following, ALL} & {*suites} and {*suites} <= {*SUITES}:
+            typed = ",".join(map(str, value)) if isinstance(value, tuple) else value
+            raise ConfigurationError(
+                f"--{name.replace('_', '-')} {typed} does not apply to --suite {','.join(suites)}. "
+                f"Type --suite {' or '.join(following)}, or leave it out."
+            )
+
+
 def score(
     trained_model: TrainedModel,
     suites: Sequence[str] = DEFAULT_SUITES,
