@@ -35,7 +35,7 @@ from abacist.tasks.task import Task
 from abacist.training import checkpoint
 from abacist.training.checkpoint import Checkpoint, Progress
 from abacist.training.checkpoint_paths import path_of
-from abacist.training.loop import Observer, Validation, train
+from abacist.training.loop import Observer, Training, Validation
 from abacist.training.metrics import Metrics, StepLoss
 from abacist.training.optimizer import Optimizer
 from abacist.training.processes import Processes, joined
@@ -216,10 +216,9 @@ def _carry_out(
     if processes.is_first:
         _prepare(run, begin)
         recorder = _Recorder(run, observer or Observer())
-    progress = train(
+    training = Training(
         model,
         optimizer,
-        _batches(run.task, run.format, recipe, seed, device),
         recipe.training,
         _validation(run),
         directory.checkpoints,
@@ -228,6 +227,7 @@ def _carry_out(
         begin,
         processes,
     )
+    progress = training.run(_batches(run.task, run.format, recipe, seed, device))
     optimizer.adopt_average()
     run.step = progress.step
     model.eval()

@@ -77,54 +77,8 @@ class TrainingInterrupted(Exception):
     """Ctrl-C was pressed, and the state has been saved."""
 
 
-def train(
-    model: Transformer,
-    optimizer: Optimizer,
-    stream: Batches,
-    config: TrainingConfig,
-    validate: Callable[[], Validation],
-    checkpoints: Path,
-    best: Path,
-    observer: Observer,
-    start: Progress,
-    processes: Processes = ALONE,
-) -> Progress:
-    """Train from `start` to the end, and leave a checkpoint of the last step.
-
-    Args:
-        model: the model that `optimizer` updates.
-        optimizer: updates the weights.
-        stream: yields the batch of every step.
-        config: settings of the training.
-        validate: measures the model on validation problems and on a sample of training problems.
-        checkpoints: directory of the checkpoints.
-        best: directory of the checkpoint that is best on validation.
-        observer: receives events.
-        start: where to start; steps, seconds and successes are counted from there.
-        processes: those that train the model together, of which the first writes checkpoints.
-
-    Raises `TrainingDiverged` where the loss or a gradient is not finite, leaving the last good
-    checkpoint in place, and `TrainingInterrupted` after saving where Ctrl-C was pressed.
-    """
-    training = _Training(
-        model, optimizer, config, validate, checkpoints, best, observer, start, processes
-    )
-    training.begin()
-    with _ctrl_c() as is_stop_requested:
-        while not training.finished:
-            training.advance(stream)
-            training.validate_if_due()
-            stops = processes.is_any(is_stop_requested())
-            training.save_if_due(stops)
-            if stops and not training.finished:
-                raise TrainingInterrupted(
-                    f"stopped after step {training.step} of {config.num_steps}"
-                )
-    return training.progress()
-
-
-class _Training:
-    """A training under way: the numbers that change with its steps, and what is done after a step."""
+class Training:
+    """A training: the numbers that change with its steps, and what is done after a step."""
 
     def __init__(
         self,
@@ -136,9 +90,21 @@ class _Training:
         best: Path,
         observer: Observer,
         start: Progress,
-        processes: Processes,
+        processes: Processes = ALONE,
     ) -> None:
-        """See `train` for the arguments."""
+        """Prepare a training without taking a step.
+
+        Args:
+            model: the model that `optimizer` updates.
+            optimizer: updates the weights.
+            config: settings of the training.
+            validate: measures the model on validation problems and on a sample of training problems.
+            checkpoints: directory of the checkpoints.
+            best: directory of the checkpoint that is best on validation.
+            observer: receives events.
+            start: where to start; steps, seconds and successes are counted from there.
+            processes: those that train the model together, of which the first writes checkpoints.
+        """
         self.step = start.step
         """Number of steps done."""
         self.finished = start.finished or start.step >= config.num_steps
@@ -155,12 +121,31 @@ class _Training:
         self._batch: AnnotatedTokens
         """The batch of the last step."""
 
+    def run(self, stream: Batches) -> Progress:
+        """Train to the end with the batches of `stream`, and leave a checkpoint of the last step.
+
+        Raises `TrainingDiverged` where the loss or a gradient is not finite, leaving the last good
+        checkpoint in place, and `TrainingInterrupted` after saving where Ctrl-C was pressed.
+        """
+        self._begin()
+        with _ctrl_c() as is_stop_requested:
+            while not self.finished:
+                self._advance(stream)
+                self._validate_if_due()
+                stops = self._processes.is_any(is_stop_requested())
+                self._save_if_due(stops)
+                if stops and not self.finished:
+                    raise TrainingInterrupted(
+                        f"stopped after step {self.step} of {self._config.num_steps}"
+                    )
+        return self.progress()
+
     def progress(self) -> Progress:
         """Return how far the training has got by now."""
         seconds = time.perf_counter() - self._began
         return Progress(self.step, seconds, self._successes, self.finished, self._best_score)
 
-    def begin(self) -> None:
+    def _begin(self) -> None:
         """Report the start, and measure the model that has not been trained yet."""
         self._observer.on_start(self._model.num_parameters, torch.get_num_threads(), self.step)
         self._model.train()
@@ -174,7 +159,7 @@ class _Training:
         # The validation before the first step does not count in the speed of the first steps.
         self._validated = self._saved = time.perf_counter()
 
-    def advance(self, stream: Batches) -> None:
+    def _advance(self, stream: Batches) -> None:
         """Take one step."""
         batch = stream.batch(self.step)
         loss = training_step(
@@ -195,7 +180,7 @@ class _Training:
         self._observer.on_step(self.step, loss)
         self.finished = self.step == self._config.num_steps
 
-    def validate_if_due(self) -> None:
+    def _validate_if_due(self) -> None:
         """Validate after the last step and every `validate_every` steps, and stop early where that suffices."""
         config = self._config
         if self.step % config.validate_every and not self.finished:
@@ -212,7 +197,7 @@ class _Training:
         self._losses, self._validated = [], now
         self._keep_best((matched.value or 0.0, -validation.validation[ALL].loss))
 
-    def save_if_due(self, stops: bool) -> None:
+    def _save_if_due(self, stops: bool) -> None:
         """Write a checkpoint where one is due, which it always is when the training ends or `stops`."""
         config = self._config
         due = self.step % config.checkpoint_every == 0 or stops or self.finished
