@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from calculator_lines import annotated, written_as
 
 import abacist
-from abacist.recipes import find
 
 FOLDER = Path(__file__).parents[2] / "checker"
 MOST_LINES = 500
@@ -57,26 +57,6 @@ PROBLEMS = ["0+0", "999+1", "45-123", "123-45", "7-7", "0*0", "23*45", "99*99", 
 PROBLEMS += ["7//3", "7%3", "953//26", "953%26", "0//1", "8%42", "99//10000", "1000000%1"]
 
 
-def annotated(problems):
-    """The lines of the package: for each problem, its tokens and their coordinates by name."""
-    recipe = find("calculator")
-    task, form = recipe.task.build(), recipe.format.build(recipe.task)
-    for problem in problems:
-        asked = task.parse([problem])
-        tokens = form.write(asked, task.answer(asked))
-        coordinates = {name: getattr(tokens, name)[0].tolist() for name in ("place", "row", "step")}
-        yield problem, [form.vocabulary.tokens[i] for i in tokens.ids[0].tolist()], coordinates
-
-
-def written_as(calculation, problem, texts):
-    """The line of a problem with these texts after its prompt, and how many of them are the prompt's."""
-    line = calculation.prompt(problem)
-    length = len(line)
-    for text in texts[length:]:
-        line.append(calculation.next(line, text))
-    return line, length
-
-
 def random_problems(program, count):
     generator = random.Random(3)
     return [program.Calculator().random_problem(generator) for _ in range(count)]
@@ -84,7 +64,9 @@ def random_problems(program, count):
 
 def test_lines_and_coordinates_are_those_of_the_package(programs):
     calculation = programs[1].Calculator()
-    for problem, texts, coordinates in annotated(PROBLEMS + random_problems(programs[1], 40)):
+    for problem, texts, coordinates in annotated(
+        "calculator", PROBLEMS + random_problems(programs[1], 40)
+    ):
         line, length = written_as(calculation, problem, texts)
         assert [token.text for token in line] == texts
         # Nobody sees the last token, so its coordinates are of no consequence.
@@ -111,7 +93,7 @@ def test_what_is_seen_in_right_lines_is_listed(programs):
     assert len({(case.seen, case.right) for case in cases}) == len(right), "no function"
     model = checker.Model({}, {}, calculation.windows[0], calculation.vocabulary)
     problems = [p for p in PROBLEMS + random_problems(program, 40) if not {*p} & {*"/%"}]
-    for problem, texts, _ in annotated(problems):
+    for problem, texts, _ in annotated("calculator", problems):
         line, length = written_as(calculation, problem, texts)
         for end in range(length, len(line)):
             sees = model.relate([tuple(line[:end])], queries=1)[0][0, 0]
@@ -130,7 +112,7 @@ def test_at_the_distances_of_their_own_format_tokens_would_see_more(problem, num
         model = checker.Model({}, {}, windows, calculation.vocabulary)
         return model.relate([tuple(line)], queries=len(line) - length + 1)[0][0, :-1]
 
-    for _, texts, _ in annotated([problem]):
+    for _, texts, _ in annotated("calculator", [problem]):
         expected = sees(alone, alone.windows[-1], texts)
         assert (sees(together, together.windows[0], texts) == expected).all()
         common = {name: together.windows[0][name] for name in ("place", "row")}

@@ -4,10 +4,10 @@ import importlib
 import random
 import sys
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from calculator_lines import annotated, written_as
 
 from abacist.recipes import find
 
@@ -37,30 +37,9 @@ def problems(programs):
     return PROBLEMS + [calculation.random_problem(generator) for _ in range(30)]
 
 
-def annotated(problems):
-    """The lines of the package: for each problem, its tokens and their coordinates by name."""
-    recipe = find("calculator")
-    config = replace(recipe.task, signed=True)
-    task, form = config.build(), recipe.format.build(config)
-    for problem in problems:
-        asked = task.parse([problem])
-        tokens = form.write(asked, task.answer(asked))
-        coordinates = {name: getattr(tokens, name)[0].tolist() for name in ("place", "row", "step")}
-        yield problem, [form.vocabulary.tokens[i] for i in tokens.ids[0].tolist()], coordinates
-
-
-def written_as(calculation, problem, texts):
-    """The line of a problem with these texts after its prompt, and how many of them are the prompt's."""
-    line = calculation.prompt(problem)
-    length = len(line)
-    for text in texts[length:]:
-        line.append(calculation.next(line, text))
-    return line, length
-
-
 def test_lines_and_coordinates_are_those_of_the_package(programs, problems):
     calculation = programs[1].SignedCalculator()
-    for problem, texts, coordinates in annotated(problems):
+    for problem, texts, coordinates in annotated("signed-calculator", problems):
         line, length = written_as(calculation, problem, texts)
         assert [token.text for token in line] == texts
         # Nobody sees the last token, so its coordinates are of no consequence.
@@ -72,15 +51,17 @@ def test_lines_and_coordinates_are_those_of_the_package(programs, problems):
 
 def test_a_wrong_sign_is_wrong_unless_the_number_is_0(programs):
     calculation, other = programs[1].SignedCalculator(), str.maketrans("⁺⁻", "⁻⁺")
-    for problem, texts, _ in annotated(["-12+34", "-7*-8", "97%-8", "-5*0", "7%-7"]):
+    for problem, texts, _ in annotated(
+        "signed-calculator", ["-12+34", "-7*-8", "97%-8", "-5*0", "7%-7"]
+    ):
         written = texts[len(calculation.prompt(problem)) :]
         changed = [text.translate(other) for text in written]
         assert calculation.is_right(problem, changed) == (problem in ("-5*0", "7%-7"))
 
 
 def test_the_vocabulary_is_that_of_the_package(programs):
-    recipe = find("calculator")
-    form = recipe.format.build(replace(recipe.task, signed=True))
+    recipe = find("signed-calculator")
+    form = recipe.format.build(recipe.task)
     assert programs[1].SignedCalculator().vocabulary == tuple(form.vocabulary.tokens)
 
 
@@ -106,7 +87,7 @@ def test_what_is_seen_in_right_lines_is_listed(programs, problems):
     }
     assert len({(case.seen, case.right) for case in cases}) == len(right), "no function"
     model = checker.Model({}, {}, calculation.windows[0], calculation.vocabulary)
-    for problem, texts, _ in annotated(problems):
+    for problem, texts, _ in annotated("signed-calculator", problems):
         line, length = written_as(calculation, problem, texts)
         first_row = next((i for i, token in enumerate(line) if token.text == "[+9]"), length)
         ends = range(length, len(line))
