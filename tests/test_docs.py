@@ -328,6 +328,10 @@ def test_step_times_in_the_document_are_those_of_the_record():
     for row in record["steps"]:
         assert f"| {row['size']} | {1000 * row['seconds']['ours']:.1f} ms |" in text
         assert f"| {row['ours_over_products']:.1f} |" in text
+        ours, plain = row["seconds"]["ours"], row["seconds"]["plain"]
+        assert f"| {1000 * ours:.1f} ms | {plain / ours:.2f} |" in text
+    step = json.loads((ROOT / "results" / "step-time.json").read_text())
+    assert f"about {step['ratio']:.1f} times as long as they would alone" in text
 
 
 def test_settings_named_in_the_page_on_training_exist():

@@ -68,6 +68,24 @@ def test_a_directory_that_cannot_be_written_leaves_the_old_one(
         assert (path / "weights").read_bytes() == b"old"
 
 
+def test_an_old_directory_comes_back_if_the_new_one_cannot_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, replace = tmp_path / "step-1", Path.replace
+    files.write_directory(path, {"weights": b"old"})
+
+    def fail_for_the_new_one(source: Path, target: Path) -> Path:
+        if source.suffix == ".tmp" and target == path:
+            raise OSError("Input/output error")
+        return replace(source, target)
+
+    monkeypatch.setattr(Path, "replace", fail_for_the_new_one)
+    with pytest.raises(RunError, match="Input/output error"):
+        files.write_directory(path, {"weights": b"new"})
+    assert (path / "weights").read_bytes() == b"old"
+    assert names(tmp_path) == ["step-1"]
+
+
 def test_a_new_directory_replaces_the_old_one_whole(tmp_path: Path) -> None:
     path = tmp_path / "step-1"
     for name in ("old", "new"):

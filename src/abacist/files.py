@@ -65,7 +65,11 @@ def write_directory(path: Path, contents: Mapping[str, bytes]) -> None:
             # lines loses nothing: the old directory keeps its content under another name.
             old = path.with_name(f".{path.name}.{os.getpid()}.old")
             path.replace(old)
-            temporary.replace(path)
+            try:
+                temporary.replace(path)
+            except OSError:
+                old.replace(path)
+                raise
             shutil.rmtree(old)
         _sync_directory(path.parent)
 

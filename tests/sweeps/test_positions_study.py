@@ -94,6 +94,15 @@ def test_the_sentences_of_the_page_hold_in_the_record(positions):
     ]
     assert max(beyond) == 0
     assert all(extremes("window", digits)[0] >= 0.998 for digits in of["window"])
+    rotary = {digits: row["seeds"]["values"] for digits, row in of["rotary"].items()}
+    assert [round(100 * rotary[digits][2]) for digits in (10, 5)] == [94, 3]
+    assert [round(100 * rotary[digits][4], 1) for digits in (10, 9)] == [99.8, 12.6]
+    reached = [
+        number for number, value in enumerate(of["coupling"][10]["seeds"]["values"]) if value > 0.77
+    ]
+    for digits, low, high in ((10, 78, 98), (11, 73, 94), (15, 5, 24)):
+        values = [100 * of["coupling"][digits]["seeds"]["values"][number] for number in reached]
+        assert (len(values), round(min(values)), round(max(values))) == (5, low, high)
     steps = {name: record[name]["median_steps_to_target"] for name in CONTENDERS}
     learned = sorted((count, name) for name, count in steps.items() if count is not None)
     assert learned[:2] == [(600, "window"), (1_300, "t5")]
