@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -75,7 +76,9 @@ def test_the_record_has_figures_for_each_way(benchmark, quick_settings, tmp_path
     record = json.loads((tmp_path / "sweeps.json").read_text())
     assert "ray" not in record
     assert record["seed_processor_seconds"] > 0
-    assert record["local"]["start_processor_seconds"] > 0
+    # Differences of two measurements, which noise may bring below zero.
+    assert math.isfinite(record["local"]["start_processor_seconds"])
+    assert math.isfinite(record["local"]["overhead_processor_seconds"])
 
 
 def test_the_documentation_states_the_committed_record():
