@@ -64,6 +64,15 @@ def test_lines_are_handed_on_as_they_arrive():
         assert list(lines) == [["\ufffd"]]
 
 
+@pytest.mark.parametrize(
+    ("sent", "problems"),
+    [("1+1\n\n", ["1+1"]), ("\r\n 2+2\n \n3+3", [" 2+2", "3+3"]), ("\n\n", [])],
+)
+def test_blank_lines_are_left_out(sent, problems):
+    arrived = streams.arriving_lines(io.BytesIO(sent.encode()))
+    assert [line for lines in arrived for line in lines] == problems
+
+
 def test_many_lines_are_handed_on_in_parts():
     parts = list(streams.arriving_lines(io.BytesIO(b"1+1\n" * 5_000)))
     assert [line for part in parts for line in part] == ["1+1"] * 5_000

@@ -55,9 +55,9 @@ def make_parser() -> Parser:
         nargs="*",
         default=[],
         metavar="PROBLEM",
-        help="such as 12+34; without problems, standard input is read, one problem per line. Where the "
-        "notation has spaces, 1 234 + 5 678 is written with the spaces as typed, and with = at its end "
-        "exactly as typed",
+        help="such as 12+34; without problems, standard input is read, one problem per line, and blank "
+        "lines are left out. Where the notation has spaces, 1 234 + 5 678 is written with the spaces as "
+        "typed, and with = at its end exactly as typed",
     )
     parser.add_json()
     parser.add_csv()
@@ -81,7 +81,7 @@ def _solve_standard_input(trained: "Run") -> "Iterator[list[Solution]]":
     """Yield solutions in the order of the problems while these arrive, even without end."""
     is_empty = True
     for problems in streams.arriving_lines(sys.stdin.buffer):
-        is_empty = is_empty and not problems
+        is_empty = False
         yield from _solve_up_to_a_mistake(trained, problems)
     if is_empty:
         raise ProblemError(

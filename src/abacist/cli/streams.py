@@ -119,6 +119,8 @@ def _is_importing(frame: FrameType | None) -> bool:
 def arriving_lines(stream: IO[bytes]) -> Iterator[list[str]]:
     """Yield the lines of a stream as they arrive, some at a time, without waiting for its end.
 
+    Blank lines are left out, such as the one that many programs end their output with.
+
     Raises `ProblemError` for a line that is longer than any problem.
     """
     rest, is_open = b"", True
@@ -133,6 +135,6 @@ def arriving_lines(stream: IO[bytes]) -> Iterator[list[str]]:
                 f"a line of standard input has more than {_LONGEST_LINE_BYTES:,} bytes. "
                 "Send one problem per line."
             )
-        texts = [line.decode(errors="replace").removesuffix("\r") for line in lines]
+        texts = [line.decode(errors="replace").removesuffix("\r") for line in lines if line.strip()]
         for first in range(0, len(texts), _MOST_LINES):
             yield texts[first : first + _MOST_LINES]
