@@ -41,7 +41,7 @@ def assert_holds(printed: dict[str, object], section: str) -> None:
             {"problem", "answer", "expected", "correct", "text", "expected_text", "perplexity"},
         ),
         ("compare", {"runs", "trained_alike", "rows"}),
-        ("compare groups", {"groups", "rows"}),
+        ("compare groups", {"groups", "trained_alike", "rows"}),
         ("model", {"parameters"}),
         ("data export", {"problem", "answer"}),
     ],

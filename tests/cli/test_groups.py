@@ -13,6 +13,7 @@ from abacist.errors import ConfigurationError, UserError
 from abacist.intervals import Proportion, difference_of_means
 from abacist.recipes import find
 from abacist.reports.group_comparison import GroupComparison
+from abacist.reports.tables import OTHER_TRAINING
 from abacist.scoring import comparison
 from abacist.scoring.comparison import ComparedGroup, ComparedRow, RowKey
 
@@ -60,12 +61,12 @@ def test_the_interval_of_a_mean_covers_the_seeds_and_the_problems():
 
 def test_the_picture_has_a_bar_for_every_group_and_length():
     groups = [group("a", 50, 60), group("b", 90)]
-    chart = GroupComparison(groups, common_rows(groups)).picture()
+    chart = GroupComparison(groups, common_rows(groups), trained_alike=True).picture()
     assert chart.names == ["5 digits"]
     assert chart.series == {"a (n = 2)": [0.55], "b (n = 1)": [0.9]}
     assert chart.intervals["b (n = 1)"] == [Proportion(90, 100).interval]
     with pytest.raises(UserError, match="share no exact match to draw"):
-        GroupComparison(groups, []).picture()
+        GroupComparison(groups, [], trained_alike=True).picture()
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +115,16 @@ def test_a_run_is_compared_with_a_group(run, two_groups):
     code, out, _ = run("compare", str(two_groups / "slow/seed-0"), str(two_groups / "fast"))
     assert code == 0
     assert "seed-0" in out
+
+
+def test_groups_that_were_trained_on_different_problems_say_so():
+    groups = [group("a", 50, 60), group("b", 90)]
+    comparison = GroupComparison(groups, common_rows(groups), trained_alike=False)
+    assert OTHER_TRAINING in comparison.notes
+    assert OTHER_TRAINING in comparison.page()
+    assert comparison.to_json()["trained_alike"] is False
+    alike = GroupComparison(groups, common_rows(groups), trained_alike=True)
+    assert OTHER_TRAINING not in alike.page()
 
 
 def test_a_group_has_a_report(run, two_groups, tmp_path):

@@ -125,7 +125,7 @@ def _of_groups(parsed: argparse.Namespace) -> "GroupComparison":
             "these groups share no row that can be compared. "
             "Type groups whose runs were scored by the same suites."
         )
-    return GroupComparison(groups, rows)
+    return GroupComparison(groups, rows, alike)
 
 
 def _trained_alike(names: list[str], recipes: "list[Recipe]") -> bool:

@@ -14,14 +14,10 @@ from abacist.reports.html_builder import Markup, element, table
 from abacist.reports.plots import LineChart
 from abacist.reports.run_records import RunRecords
 from abacist.reports.run_report import damage_list, figures, repeating, verdict
-from abacist.reports.tables import Cell, Table, comparison_tables
+from abacist.reports.tables import OTHER_TRAINING, Cell, Table, comparison_tables
 from abacist.runs.directory import RunDirectory
 from abacist.scoring.comparison import ComparedRow
 from abacist.scoring.records import Scorecard, Section
-
-_OTHER_TRAINING = (
-    "The runs were trained on different problems, so only rows of a stated length are shown."
-)
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,7 @@ class RunComparison:
     @property
     def notes(self) -> Sequence[str]:
         """Sentences printed after the tables."""
-        return () if self.trained_alike else (_OTHER_TRAINING,)
+        return () if self.trained_alike else (OTHER_TRAINING,)
 
     def tables(self) -> list[Table]:
         """A table of common rows for each suite."""
@@ -139,7 +135,7 @@ def _scores(
     chart = _by_length(sections)
     content = figures([] if chart is None else [chart])
     if not trained_alike:
-        content.append(element("p", _OTHER_TRAINING))
+        content.append(element("p", OTHER_TRAINING))
     for shown in comparison_tables(list(runs), rows):
         content += [element("h3", shown.caption), table(shown)]
     return content

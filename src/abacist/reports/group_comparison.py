@@ -13,7 +13,7 @@ from abacist.reports.html import Part, page
 from abacist.reports.html_builder import element, table
 from abacist.reports.plots import Bars
 from abacist.reports.run_report import figures
-from abacist.reports.tables import Table, difference_cell, difference_columns
+from abacist.reports.tables import OTHER_TRAINING, Table, difference_cell, difference_columns
 from abacist.scoring.comparison import ComparedGroup, ComparedRow, GroupScore
 
 _EXPLANATION = (
@@ -29,8 +29,12 @@ class GroupComparison:
 
     groups: Sequence[ComparedGroup]
     rows: Sequence[ComparedRow]
-    notes = (_EXPLANATION,)
-    """Sentences printed after the tables."""
+    trained_alike: bool
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences printed after the tables."""
+        return (_EXPLANATION,) if self.trained_alike else (_EXPLANATION, OTHER_TRAINING)
 
     def tables(self) -> list[Table]:
         """The table of groups, and a table of common rows for each suite."""
@@ -66,7 +70,7 @@ class GroupComparison:
         ]
         bars = self._bars()
         title = f"abacist comparison: {' and '.join(group.name for group in self.groups)}"
-        lead = [element("p", _EXPLANATION), *figures([] if bars is None else [bars])]
+        lead = [element("p", " ".join(self.notes)), *figures([] if bars is None else [bars])]
         return page(title, lead, parts)
 
     def csv_records(self) -> list[csv_records.Record]:
@@ -89,7 +93,7 @@ class GroupComparison:
             }
             for row in self.rows
         ]
-        return {"groups": groups, "rows": rows}
+        return {"groups": groups, "trained_alike": self.trained_alike, "rows": rows}
 
     def _bars(self) -> Bars | None:
         exact = [row for row in self.rows if row.key.measure == "exact match"]

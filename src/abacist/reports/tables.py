@@ -213,6 +213,12 @@ def _written(solution: Solution) -> str:
     return Cell(shortened(solution.text), "good" if solution.correct else "bad")
 
 
+OTHER_TRAINING = (
+    "The runs were trained on different problems, so only rows of a stated length are shown."
+)
+"""What a comparison says of runs that `common_rows` compared by stated lengths only."""
+
+
 def comparison_tables(names: Sequence[str], rows: Iterable[ComparedRow]) -> list[Table]:
     """The rows that all runs share, a table for each suite."""
     columns = ["problems", *(f"{name}\n(95% interval)" for name in names)]
