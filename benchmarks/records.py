@@ -8,7 +8,8 @@
 The first three write `results/RECIPE.json` of each recipe, after every seed. With `--runs DIR` the runs
 are kept in DIR/RECIPE, and an interrupted command can be repeated: it resumes where it stopped. With
 `--add` the seeds that the record already holds are not trained again. The last one generates
-docs/results.md and the tables of README.md and docs/systems/README.md from all records.
+docs/results.md, the tables of README.md and docs/systems/README.md, and the pictures of looped models
+from all records.
 
 Seeds are trained one after the other, each in a process of its own, so that seconds and memory are
 those that a user sees. With `--jobs N`, N of them are trained side by side, which takes longer for
@@ -31,11 +32,13 @@ import torch
 from abacist import recipes
 from abacist.intervals import Proportion, percent
 from abacist.recipes.examinations import EXAMINATIONS
-from abacist.reports import matplotlib_figures, run_records, training_plots
+from abacist.reports import matplotlib_figures, run_records, score_plots, training_plots
 from abacist.reports.tables import Table, markdown
 from abacist.runs.directory import PLAN, RunDirectory
 from abacist.runs.examination import Row
 from abacist.runs.run import build_model
+from abacist.scoring.records import Row as SectionRow
+from abacist.scoring.records import Section
 from abacist.sweeps import sweep
 from abacist.sweeps.local import LocalProcesses
 
@@ -329,6 +332,17 @@ def pages() -> dict[Path, str]:
     }
 
 
+def recurrences(record: dict[str, Any]) -> Section | None:
+    """Return what the first seed of a looped model does with other numbers of recurrences."""
+    rows = [
+        SectionRow(row["name"], "", 0, Proportion(row["n"] - row["errors"], row["n"]))
+        for row in record["seeds"][0]["rows"]
+        if row["suite"] == "recurrences"
+    ]
+    trained = recipes.find(record["recipe"]).model.recurrences
+    return Section("", rows, details={"trained_recurrences": trained}) if rows else None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -344,6 +358,11 @@ def main() -> None:
     if arguments.pages:
         for path, text in pages().items():
             path.write_text(text)
+        for name, record in records().items():
+            looped = recurrences(record)
+            if looped is not None:
+                picture = ROOT / "results" / f"{name}-recurrences.png"
+                matplotlib_figures.draw(score_plots.of_section("recurrences", looped), picture)
         return
     if not arguments.recipes:
         parser.error("type a recipe, or --pages")

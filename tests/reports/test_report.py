@@ -19,10 +19,12 @@ from abacist.certificates.record import Certificate
 from abacist.cli import main
 from abacist.errors import RunError
 from abacist.inspection.place_attention import place_attention
-from abacist.reports import repeat_command, run_records, run_report, training_plots
+from abacist.intervals import Proportion
+from abacist.reports import repeat_command, run_records, run_report, score_plots, training_plots
 from abacist.reports.html import MAX_BYTES
 from abacist.runs import identity
 from abacist.runs.directory import RunDirectory
+from abacist.scoring.records import Row, Section
 from abacist.scoring.scorecard import SUITES, select_suites
 
 SCRIPT = "<script>alert(1)</script>"
@@ -366,6 +368,21 @@ def test_an_unscored_run_names_what_is_missing(decoder):
     assert f"abacist prove {decoder.path}" in page.text
     assert "--training.record_embeddings_every 3" in page.text
     assert "recurrences" not in page.text.partition("What is missing")[2].partition("Settings")[0]
+
+
+def test_a_looped_run_has_a_curve_over_recurrences_for_each_sample(trained_once):
+    run = trained_once["looped"]
+    section = run_records.read(run.directory).sections["recurrences"]
+    (chart,) = score_plots.of_section("recurrences", section)
+    assert [curve.name for curve in chart.curves] == ["trained lengths", "6 digits"]
+    assert [name for _, name in chart.across.ticks] == ["1", "2", "4", "8", "16", "32"]
+    assert chart.across.label == "recurrences, 2 in training"
+    assert "Exact match by number of recurrences" in page_of(run.directory).text
+
+
+def test_a_damaged_section_of_recurrences_has_no_curve():
+    rows = [Row(name, "trained", 3, Proportion(1, 2)) for name in ("nonsense", "a, 2 recurrences")]
+    assert score_plots.of_section("recurrences", Section("", rows)) == []
 
 
 def test_nothing_is_missing_where_all_was_done(trained_once):

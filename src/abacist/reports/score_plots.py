@@ -61,6 +61,8 @@ def of_section(suite: str, section: Section) -> list[LineChart | HeatMap | Bars]
         candidates += [by_carry_chain(section), by_place(section)]
     if suite == "notation":
         candidates.append(by_notation(section))
+    if suite == "recurrences":
+        candidates.append(by_recurrences(section))
     candidates += grids(section.details)
     return [plot for plot in candidates if plot is not None]
 
@@ -125,6 +127,19 @@ def by_place(section: Section) -> LineChart | None:
     return _over_values(
         {"answer tokens": places}, "place, 1 for units", "Accuracy of single answer tokens by place"
     )
+
+
+def by_recurrences(section: Section) -> LineChart | None:
+    """Exact match by number of recurrences, with a curve for each sample: trained and longer operands."""
+    series: dict[str, dict[str, Proportion | None]] = {}
+    for row in section.rows:
+        sample, _, recurrences = row.name.rpartition(", ")
+        count = recurrences.partition(" ")[0]
+        if count.isdecimal():
+            series.setdefault(sample, {})[count] = row.proportion
+    trained = section.details.get("trained_recurrences")
+    label = "recurrences" if trained is None else f"recurrences, {trained} in training"
+    return _over_values(series, label, "Exact match by number of recurrences")
 
 
 def by_notation(section: Section) -> Bars | None:
