@@ -2,8 +2,9 @@
 
     python benchmarks/repeating.py --out results/repeating.json
 
-A run that is killed (`kill -9`) and resumed must end with the weights of a run that never was. Ten
-seeds with one job per core are timed against the same ten seeds one after the other.
+A run that is killed (`kill -9`) and resumed must end with the weights of a run that never was. The
+kills come at a random moment after a random checkpoint. Ten seeds with one job per core are timed
+against the same ten seeds one after the other.
 """
 
 import argparse
@@ -21,17 +22,36 @@ from safetensors.torch import load_file
 
 from abacist import recipes
 from abacist.configuration import override
+from abacist.errors import RunError
 from abacist.runs.circumstances import circumstances
+from abacist.runs.directory import RunDirectory
 from abacist.sweeps import sweep
 from abacist.sweeps.local import LocalProcesses
-from abacist.training import checkpoint
+from abacist.training import checkpoint_paths
 from abacist.training.threads import usable_processors
 
-SETTINGS = {"training.num_steps": 400, "training.checkpoint_every": 25}
+STEPS, EVERY = 400, 25
+SETTINGS = {"training.num_steps": STEPS, "training.checkpoint_every": EVERY}
+
+
+def newest_checkpoint(path: Path) -> Path | None:
+    """Return the newest checkpoint of the run in `path`, if it has one."""
+    checkpoints = checkpoint_paths.all_in(path / "checkpoints")
+    return checkpoints[-1] if checkpoints else None
+
+
+def step_reached(path: Path) -> int:
+    """Return the step of the newest checkpoint of the run in `path`, 0 without one."""
+    newest = newest_checkpoint(path)
+    return checkpoint_paths.step_of(newest) if newest else 0
 
 
 def weights(path: Path) -> dict[str, Any]:
-    return load_file(checkpoint.all_in(path / "checkpoints")[-1] / "model.safetensors")
+    """Return the tensors that the training in `path` ended with."""
+    newest = newest_checkpoint(path)
+    if newest is None or checkpoint_paths.step_of(newest) != STEPS:
+        raise RunError(f"{path} has not reached step {STEPS}.")
+    return load_file(newest / "model.safetensors")
 
 
 def train(path: Path, *options: str) -> "subprocess.Popen[bytes]":
@@ -41,29 +61,37 @@ def train(path: Path, *options: str) -> "subprocess.Popen[bytes]":
     )
 
 
+def kill(process: "subprocess.Popen[bytes]", path: Path, step: int, delay: float) -> None:
+    """Kill a training `delay` seconds after its checkpoint of `step`."""
+    while step_reached(path) < step and process.poll() is None:
+        time.sleep(0.001)
+    time.sleep(delay)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
 def kills(directory: Path, count: int) -> dict[str, Any]:
     """Count the runs, of `count` killed at a random moment and resumed, that end with the same weights."""
     options = ["add", "--threads", "1"]
     for name, value in SETTINGS.items():
         options += [f"--{name}", str(value)]
-    begin = time.perf_counter()
     train(directory / "whole", *options).wait()
-    whole_seconds = time.perf_counter() - begin
+    whole = RunDirectory(directory / "whole").read_metrics()
+    seconds_between = whole[-1]["seconds"] * EVERY / STEPS
     expected, same, steps = weights(directory / "whole"), 0, []
     generator = random.Random(0)
     for number in range(count):
         path = directory / f"killed-{number}"
-        process = train(path, *options)
-        time.sleep(generator.uniform(0.05, 0.95) * whole_seconds)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        checkpoints = checkpoint.all_in(path / "checkpoints")
-        steps.append(checkpoint.read_progress(checkpoints[-1]).step if checkpoints else 0)
+        step = generator.randrange(0, STEPS, EVERY)
+        kill(train(path, *options), path, step, generator.uniform(0, seconds_between))
+        steps.append(step_reached(path))
         again = ["--resume"] if (path / "run.json").is_file() else options
         train(path, *again).wait()
         ended = weights(path)
         same += all(bool((ended[name] == expected[name]).all()) for name in expected)
-        print(f"killed after step {steps[-1]} of 400: {same} of {number + 1} the same", flush=True)
+        print(
+            f"killed after step {steps[-1]} of {STEPS}: {same} of {number + 1} the same", flush=True
+        )
     return {"kills": count, "same": same, "steps_kept": steps}
 
 
