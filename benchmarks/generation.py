@@ -142,7 +142,7 @@ def time_model(trained_model: TrainedModel, num_tokens: int = 2_000) -> dict[str
     number = torch.ones(1)
     tables = AttentionTables(model)
     token = ids[0].numpy()
-    keys, rows = np.repeat(token[:, None], 5, axis=1), np.zeros((1, 5), np.int64)
+    keys, rows = np.repeat(token[None], 5, axis=0), np.zeros((5, 1), np.int64)
 
     def by_layers() -> None:
         model(ids, coordinates, path="dense")

@@ -81,7 +81,8 @@ class AttentionTables:
             embedded = embedded + attention.output.bias
 
         def table(values: Tensor) -> Tensor:
-            return values.flatten(0, -2).to(device, dtype)
+            # Selecting rows of a table that is not contiguous takes ten times as long.
+            return values.flatten(0, -2).to(device, dtype).contiguous()
 
         self.scores = table(torch.einsum("qbhk,tbhk->qth", query, key))
         """(V · V, H): row V · query + key holds the scaled products of two ids."""
@@ -93,21 +94,22 @@ class AttentionTables:
         self.biases = table(self.rows.biases(attention.relative))
         """(rows, H): the sum of all schemes' biases for each row of `BiasRows`."""
 
-    def logits(self, token_B: Integers, keys_BC: Integers, rows_GC: Integers) -> Tensor:
+    def logits(self, token_B: Integers, keys_CB: Integers, rows_CG: Integers) -> Tensor:
         """Return the logits of the tokens after `token_B`, (B, V).
 
         Args:
             token_B: ids of the queries.
-            keys_BC: ids of the tokens that they see, themselves included.
-            rows_GC: rows of `BiasRows` for each pair.
+            keys_CB: ids of the tokens that they see, themselves included.
+            rows_CG: rows of `BiasRows` for each pair.
         """
-        (batch, num_keys), vocabulary_size = keys_BC.shape, self.vocabulary_size
+        (num_keys, batch), vocabulary_size = keys_CB.shape, self.vocabulary_size
         # Indices are calculated by NumPy, where a small operation costs a fraction of one in torch.
-        pairs = (token_B * vocabulary_size)[:, None] + keys_BC
-        slots = (np.arange(batch) * vocabulary_size)[:, None] + keys_BC
-        scores = self.scores.index_select(0, self._indices(pairs)).view(batch, num_keys, -1)
-        biases = self.biases.index_select(0, self._indices(rows_GC))
-        pattern = (scores + biases.view(len(rows_GC), num_keys, -1)).softmax(dim=1)
+        pairs = token_B * vocabulary_size + keys_CB
+        slots = np.arange(batch) * vocabulary_size + keys_CB
+        scores = self.scores.index_select(0, self._indices(pairs)).view(num_keys, batch, -1)
+        biases = self.biases.index_select(0, self._indices(rows_CG)).view(*rows_CG.shape, -1)
+        # Softmax along the first dimension takes a fifth of the time of one along a later dimension.
+        pattern = (scores + biases).softmax(dim=0)
         # How much attention each id gets; ids are few, and so one matrix product mixes all values.
         attended = pattern.new_zeros(batch * vocabulary_size, pattern.shape[2])
         attended.index_add_(0, self._indices(slots), pattern.flatten(0, 1))

@@ -47,8 +47,8 @@ class IdCache(ABC):
                 encodes, (B,) each.
             running_B: which lines have not ended; the logits of others mean nothing.
         """
-        keys_BC, rows_GC = self._append(token_B, new[1:], running_B)
-        return self.tables.logits(token_B, keys_BC, rows_GC)
+        keys_CB, rows_CG = self._append(token_B, new[1:], running_B)
+        return self.tables.logits(token_B, keys_CB, rows_CG)
 
     @abstractmethod
     def _begin(self, ids_BT: Integers, is_past_BT: Flags) -> None:
@@ -58,7 +58,7 @@ class IdCache(ABC):
     def _append(
         self, token_B: Integers, new: list[Integers], running_B: Flags
     ) -> tuple[Integers, Integers]:
-        """Remember new tokens, and return the ids that each sees, (B, C), and their rows, (G, C)."""
+        """Remember new tokens, and return the ids that each sees, (C, B), and their rows, (C, G)."""
 
 
 class ShortLines(IdCache):
@@ -70,17 +70,17 @@ class ShortLines(IdCache):
         super().__init__(tables, prompt)
         width = self.index_BT.shape[1]
         self.num_tokens = width
-        self.ids_BT = np.zeros((self.batch, width + 1 + max_new_tokens), np.int64)
+        self.ids_TB = np.zeros((width + 1 + max_new_tokens, self.batch), np.int64)
         # One row of coordinates for all lines as long as they agree.
         tensors = [self.index_BT, *self.values_BT]
         rows = 1 if all((values == values[:1]).all() for values in tensors) else self.batch
         self.stored_GT = [
-            np.full((rows, self.ids_BT.shape[1]), Coordinates.NO_PLACE) for _ in self.values_BT
+            np.full((rows, len(self.ids_TB)), Coordinates.NO_PLACE) for _ in self.values_BT
         ]
 
     def _begin(self, ids_BT: Integers, is_past_BT: Flags) -> None:
         width = ids_BT.shape[1]
-        self.ids_BT[:, :width] = ids_BT
+        self.ids_TB[:width] = ids_BT.T
         for stored, values in zip(self.stored_GT, self.values_BT, strict=True):
             past = np.where(is_past_BT, values, Coordinates.NO_PLACE)
             stored[:, :width] = past[: len(stored)]
@@ -89,7 +89,7 @@ class ShortLines(IdCache):
         self, token_B: Integers, new: list[Integers], running_B: Flags
     ) -> tuple[Integers, Integers]:
         slot, self.num_tokens = self.num_tokens, self.num_tokens + 1
-        self.ids_BT[:, slot] = token_B
+        self.ids_TB[slot] = token_B
         if len(self.stored_GT[0]) < self.batch:
             if all((array == array[0]).all() for array in new):
                 new = [array[:1] for array in new]
@@ -102,15 +102,15 @@ class ShortLines(IdCache):
         visible = rows_GT != self.tables.rows.invisible
         if len(rows_GT) == 1:
             columns = visible[0].nonzero()[0]
-            return self.ids_BT[:, columns], rows_GT[:, columns]
+            return self.ids_TB[columns], rows_GT[:, columns].T
         lines, columns = visible.nonzero()
         counts = visible.sum(axis=1)
         number = np.arange(len(lines)) - np.repeat(counts.cumsum() - counts, counts)
-        keys_BC = np.zeros((self.batch, counts.max()), np.int64)
-        rows_BC = np.full_like(keys_BC, self.tables.rows.invisible)
-        keys_BC[lines, number] = self.ids_BT[lines, columns]
-        rows_BC[lines, number] = rows_GT[lines, columns]
-        return keys_BC, rows_BC
+        keys_CB = np.zeros((counts.max(), self.batch), np.int64)
+        rows_CB = np.full_like(keys_CB, self.tables.rows.invisible)
+        keys_CB[number, lines] = self.ids_TB[columns, lines]
+        rows_CB[number, lines] = rows_GT[lines, columns]
+        return keys_CB, rows_CB
 
 
 class LongLines(IdCache):
@@ -163,4 +163,4 @@ class LongLines(IdCache):
             missing = longest - len(line_keys)
             line_keys += [0] * missing
             line_rows += [invisible] * missing
-        return np.array(keys), np.array(rows)
+        return np.array(keys).T, np.array(rows).T
