@@ -32,6 +32,10 @@ _LARGEST_VOCABULARY = 512
 _MOST_BIASES = 1_000_000
 """The table of biases grows with the product of the windows of all schemes."""
 
+_ROWS_IN_CACHE = 1_024
+"""Number of lines whose activations a CPU computes at once: few enough for its cache, and for the
+memory allocator to hand out the same pages again instead of new ones."""
+
 Integers = npt.NDArray[np.int64]
 
 
@@ -114,7 +118,10 @@ class AttentionTables:
         attended = pattern.new_zeros(batch * vocabulary_size, pattern.shape[2])
         attended.index_add_(0, self._indices(slots), pattern.flatten(0, 1))
         embedded = self.embedded.index_select(0, self._indices(token_B))
-        return self._logits(torch.addmm(embedded, attended.view(batch, -1), self.mixed))
+        resid = torch.addmm(embedded, attended.view(batch, -1), self.mixed)
+        if batch <= _ROWS_IN_CACHE or not self._is_on_cpu:
+            return self._logits(resid)
+        return torch.cat([self._logits(rows) for rows in torch.split(resid, _ROWS_IN_CACHE)])
 
     def _indices(self, array: Integers) -> Tensor:
         indices = torch.from_numpy(array.reshape(-1))
