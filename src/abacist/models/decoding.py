@@ -86,6 +86,7 @@ def generate(
     end_id: int | None,
     on_step: Callable[[int], None] | None = None,
     sampling: Sampling | None = None,
+    tables: AttentionTables | None = None,
 ) -> Generated:
     """Continue every line until its end token, or for `max_new_tokens` tokens.
 
@@ -97,6 +98,7 @@ def generate(
         end_id: the end token; None where lines have no end token and all get the full length.
         on_step: called after every step with the number of tokens written per line so far.
         sampling: draws the tokens; None takes the likeliest (greedy decoding).
+        tables: the result of `make_tables`, which several batches can share; None makes them anew.
 
     Raises `ConfigurationError` for an encoder and for fewer than one new token, and `ProblemError`
     where a line grows too long for the model.
@@ -111,7 +113,7 @@ def generate(
             "Let run.solve write its answers."
         )
     tokens_SB, running_B, margins_SB, losses_SB = _write(
-        model, prompt, continuation, max_new_tokens, end_id, on_step, sampling
+        model, prompt, continuation, max_new_tokens, end_id, on_step, sampling, tables
     )
     num_steps, lengths_B = len(tokens_SB), prompt.lengths
     ids = nn.functional.pad(prompt.ids, (0, num_steps), value=0 if end_id is None else end_id)
@@ -138,12 +140,13 @@ def _write(
     end_id: int | None,
     on_step: Callable[[int], None] | None,
     sampling: Sampling | None,
+    tables: AttentionTables | None,
 ) -> tuple[Integers, Flags, Floats, Floats]:
     """Return the written tokens, (S, B), which lines have not ended, (B,), and margins and losses, (S, B).
 
     The tokens after a line's end are padding, and their margins and losses mean nothing.
     """
-    cache = _make_cache(model, prompt, continuation, max_new_tokens)
+    cache = _make_cache(model, prompt, continuation, max_new_tokens, tables or make_tables(model))
     lengths_B = prompt.lengths
     logits_BV = cache.prefill(prompt.ids.to(model.device), lengths_B.to(model.device))
     batch, padding_id = len(prompt.ids), 0 if end_id is None else end_id
@@ -177,14 +180,25 @@ def _write(
     return tokens_SB[: step + 1], running_B, *summary.finish()
 
 
+def make_tables(model: Transformer) -> AttentionTables | None:
+    """Return the tables by which a model generates with its present weights.
+
+    None for a model that needs keys and values instead.
+    """
+    return AttentionTables(model) if suits_tables(model) else None
+
+
 def _make_cache(
-    model: Transformer, prompt: AnnotatedTokens, continuation: Continuation, max_new_tokens: int
+    model: Transformer,
+    prompt: AnnotatedTokens,
+    continuation: Continuation,
+    max_new_tokens: int,
+    tables: AttentionTables | None,
 ) -> IdCache | KeyValueCache:
     """Return the cache that suits a model and the length of its lines."""
     coordinates = model.coordinates_by_scheme(coordinates_of(prompt).to(model.device))
     batch, length = prompt.ids.shape[0], prompt.ids.shape[1] + max_new_tokens
-    if suits_tables(model):
-        tables = AttentionTables(model)
+    if tables is not None:
         compared = _LONGEST_COMPARED if batch < _SMALLEST_BATCH else _LONGEST_COMPARED_IN_BATCH
         if length <= compared:
             return ShortLines(tables, coordinates, max_new_tokens)

@@ -9,7 +9,8 @@ from torch import Tensor
 from abacist.formats.annotated import AnnotatedTokens, Field
 from abacist.formats.continuation import continue_lines
 from abacist.formats.format import Format
-from abacist.models.decoding import generate
+from abacist.models.attention_tables import AttentionTables
+from abacist.models.decoding import generate, make_tables
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.scoring.exact_match import batches_by_length, line_lengths
 from abacist.scoring.measures import measure_each
@@ -41,12 +42,13 @@ def solve(
         if on_step is not None:
             on_step(done, written)
 
+    tables = make_tables(model)
     lengths_B = line_lengths(format, problems)
     for indices in batches_by_length(lengths_B, quadratic=not model.is_windowed):
         batch = problems[indices]
         expected = _expected(format, batch, task.answer(batch))
         if model.is_causal:
-            written = _generate(trained_model, batch, expected, report)
+            written = _generate(trained_model, tables, batch, expected, report)
         else:
             written = _decode_in_parallel(trained_model, batch)
         for index, problem, answer, expected_answer, margin, text, expected_text, perplexity in zip(
@@ -114,6 +116,7 @@ def _expected(format: Format, problems: Problems, right: Answer) -> _Expected:
 
 def _generate(
     trained_model: TrainedModel,
+    tables: AttentionTables | None,
     problems: Problems,
     expected: _Expected,
     on_step: Callable[[int], None],
@@ -129,6 +132,7 @@ def _generate(
         max_new_tokens=longest,
         end_id=format.end_id,
         on_step=on_step,
+        tables=tables,
     )
     ids, ended = generated.ids.cpu(), generated.ended.cpu()
     # A line that is right to the last token needs no reading, and its perplexity is known.
