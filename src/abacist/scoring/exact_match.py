@@ -1,5 +1,6 @@
 """Exact match: the whole answer is correct, to the last digit and the end token."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -226,14 +227,15 @@ def batches_by_length(
     ordered = lengths_B[order].tolist()
     begin = 0
     while begin < len(ordered):
-        end = begin + 1
-        # Lines are sorted by length, so the last line of a batch is its longest.
-        while (
-            end < len(ordered)
-            and end - begin < largest
-            and ordered[end] * (end - begin + 1) <= max_tokens
-            and not (quadratic and ordered[end] ** 2 * (end - begin + 1) > PAIRS_PER_BATCH)
-        ):
-            end += 1
+
+        def is_too_large(end: int, begin: int = begin) -> bool:
+            # Lines are sorted by length, so the last line of a batch is its longest.
+            longest, num_lines = ordered[end - 1], end - begin
+            return longest * num_lines > max_tokens or (
+                quadratic and longest**2 * num_lines > PAIRS_PER_BATCH
+            )
+
+        ends = range(begin + 2, min(begin + largest, len(ordered)) + 1)
+        end = begin + 1 + bisect_left(ends, True, key=is_too_large)
         yield order[begin:end]
         begin = end

@@ -53,10 +53,10 @@ class Numbers:
         # One text for all numbers: converting each alone takes several times as long.
         rows = self.digits_BW.flip(1).cpu().numpy()
         whole = rows.tobytes().translate(_TO_CHARACTER).decode()
-        width = self.digits_BW.shape[1]
+        ends = self.digits_BW.shape[1] * torch.arange(1, len(self) + 1)
+        begins = ends - self.lengths_B.cpu()
         texts = [
-            whole[(line + 1) * width - length : (line + 1) * width]
-            for line, length in enumerate(self.lengths_B.tolist())
+            whole[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
         ]
         if self.negative_B is None:
             return texts
