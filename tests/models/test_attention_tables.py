@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.config import FORMATS
 from abacist.formats.continuation import continue_lines
-from abacist.models import decoding
+from abacist.models import attention_tables, decoding
 from abacist.models.attention_tables import AttentionTables, suits_tables
 from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.models.decoding import generate
@@ -175,6 +175,15 @@ def test_losses_are_the_cross_entropies_of_what_was_written() -> None:
             ]
             expected += [0.0] * (generated.losses.shape[1] - len(expected))
             assert generated.losses[row].tolist() == pytest.approx(expected)
+
+
+def test_a_batch_in_parts_has_the_logits_of_the_whole_batch(monkeypatch) -> None:
+    tables = AttentionTables(random_model())
+    token, keys = np.arange(5), np.arange(10).reshape(2, 5)
+    rows = np.zeros((2, 1), np.int64)
+    whole = tables.logits(token, keys, rows)
+    monkeypatch.setattr(attention_tables, "_ROWS_IN_CACHE", 2)
+    torch.testing.assert_close(tables.logits(token, keys, rows), whole)
 
 
 def test_generated_lines_can_take_part_in_a_pass_with_gradients() -> None:
