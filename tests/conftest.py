@@ -44,6 +44,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: turn.get(item.path.name, len(turn)))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _files_that_need_not_outlive_a_power_failure():
+    """Nothing waits until a file is on the disk: the tests write thousands of files, at several milliseconds each."""
+    with pytest.MonkeyPatch.context() as patch:
+        # As the real function does, this one raises an error at a descriptor that is not open.
+        patch.setattr(os, "fsync", lambda descriptor: os.fstat(descriptor) and None)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _restore_threads():
     """Training sets the number of threads of the whole process; the next test must not inherit it."""
