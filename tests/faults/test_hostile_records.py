@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 import abacist
+from abacist import files
 from abacist.cli import main
+from abacist.reports import matplotlib_figures
 from abacist.runs import identity
 from abacist.runs.directory import RunDirectory
 from abacist.training import checkpoint
@@ -28,6 +30,24 @@ def template(train_once, quick_settings):
         run.save_attention()
 
     return train_once("faults", train)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def pictures():
+    """Equal curves are drawn once: most mutations leave them alone, and matplotlib takes longer than all else."""
+    drawn, draw = {}, matplotlib_figures.draw
+
+    def draw_once(plots, path, columns=None):
+        key = (repr(plots), path.suffix, columns)
+        if key in drawn:
+            files.write_bytes(path, drawn[key])
+        else:
+            draw(plots, path, columns)
+            drawn[key] = path.read_bytes()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matplotlib_figures, "draw", draw_once)
+        yield
 
 
 @pytest.fixture
