@@ -137,10 +137,17 @@ def quick_settings() -> dict[str, object]:
     return dict(QUICK)
 
 
+@pytest.fixture(scope="session")
+def _hardly_trained(train_once: TrainOnce) -> Path:
+    return train_once(
+        "hardly trained", lambda path: abacist.train("add", out=path, settings=QUICK)
+    )
+
+
 @pytest.fixture
-def untrained(tmp_path: Path) -> Run:
-    """A run that has hardly learned anything."""
-    return abacist.train("add", out=tmp_path / "untrained", settings=QUICK)
+def untrained(_hardly_trained: Path, tmp_path: Path) -> Run:
+    """A run that has hardly learned anything, in a directory that belongs to the test."""
+    return abacist.load(shutil.copytree(_hardly_trained, tmp_path / "untrained"))
 
 
 @pytest.fixture(scope="session")
