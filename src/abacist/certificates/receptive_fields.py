@@ -188,7 +188,8 @@ def pattern_of(skeleton: Skeleton, visibility: list[Tensor], query: int) -> Patt
     symbols = [
         token if number == SYMBOL else None for token, number in zip(ids, numbers, strict=True)
     ]
-    graph = torch.stack([visible[tokens][:, tokens] for visible in visibility])
+    at = torch.tensor(tokens)
+    graph = torch.stack([visible[at.unsqueeze(1), at] for visible in visibility])
     description = (
         _relative(place),
         None if row is None else _relative(row),
@@ -217,12 +218,12 @@ def _relative(coordinate: Tensor) -> list[int]:
 
     Tokens without one keep a value of their own.
     """
-    values = coordinate[0]
+    # A receptive field has a few tokens, for which Python is faster than tensors.
+    values: list[int] = coordinate[0].tolist()
     origin = values[-1]
-    if origin < 0 and bool((values >= 0).any()):
-        origin = values[values >= 0].min()
-    relative: list[int] = torch.where(values >= 0, values - origin, -1_000_000 + values).tolist()
-    return relative
+    if origin < 0:
+        origin = min((value for value in values if value >= 0), default=origin)
+    return [value - origin if value >= 0 else -1_000_000 + value for value in values]
 
 
 def too_many(cases: int, hours: float | None = None) -> NotProvable:
