@@ -139,9 +139,7 @@ def quick_settings() -> dict[str, object]:
 
 @pytest.fixture(scope="session")
 def _hardly_trained(train_once: TrainOnce) -> Path:
-    return train_once(
-        "hardly trained", lambda path: abacist.train("add", out=path, settings=QUICK)
-    )
+    return train_once("hardly trained", lambda path: abacist.train("add", out=path, settings=QUICK))
 
 
 @pytest.fixture
