@@ -79,7 +79,8 @@ def comparison_report(
 ) -> str:
     """The whole page about some runs by name, with the rows that their scorecards share."""
     metrics = {name: records.metrics for name, records in runs.items()}
-    repeat = ([element("h3", name), *repeating(records)] for name, records in runs.items())
+    commands = {n: repeat_command.command(r.recipe, r.run) for n, r in runs.items()}
+    repeat = ([element("h3", n), *repeating(runs[n], commands[n])] for n in runs)
     parts = [
         Part("differences", "Differences in settings", [_changes(runs)]),
         Part("training", "Training", figures(training_plots.of_runs(metrics))),

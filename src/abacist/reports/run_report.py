@@ -59,6 +59,7 @@ _MOST_ROWS = 400
 
 def run_report(records: RunRecords) -> str:
     """Return the HTML page about a run, made from its records."""
+    again = repeat_command.command(records.recipe, records.run)
     parts = [
         Part("scorecard", "Scorecard", _scores(records)),
         Part("failures", "Failures", _failures(records)),
@@ -66,8 +67,8 @@ def run_report(records: RunRecords) -> str:
         Part("training", "Training", _training(records)),
         Part("attention", "Attention by place", _attention(records)),
         Part("embeddings", "Embeddings during training", _embeddings(records)),
-        Part("missing", "What is missing", _missing(records)),
-        Part("repeat", "How to repeat it", repeating(records)),
+        Part("missing", "What is missing", _missing(records, again)),
+        Part("repeat", "How to repeat it", repeating(records, again)),
         Part("settings", "Settings", _settings(records)),
     ]
     return page(
@@ -185,9 +186,9 @@ def _certificate(records: RunRecords) -> list[Markup]:
     return [figure(picture, caption)]
 
 
-def repeating(records: RunRecords) -> list[Markup]:
-    """The command that trains a run again, and what it was trained with."""
-    run, typed = records.run, repeat_command.command(records.recipe, records.run)
+def repeating(records: RunRecords, typed: str | None) -> list[Markup]:
+    """The command that trains a run again, if there is one, and what it was trained with."""
+    run = records.run
     if typed is None:
         sentence = "No options of one command express these settings; "
         content = [element("p", sentence, code("run.json"), " beside this report holds them all.")]
@@ -294,8 +295,8 @@ def _embeddings(records: RunRecords) -> list[Markup]:
     return [element("div", stage, *map(svg.figure, still), class_="pictures")]
 
 
-def _missing(records: RunRecords) -> list[Markup]:
-    """What could be in the report, and the command that adds it."""
+def _missing(records: RunRecords, typed: str | None) -> list[Markup]:
+    """What could be in the report, and the command that adds it; `typed` trains the run again."""
     path = str(records.path)
     rows = [
         [summary, Cell(_typed(records, "score", path, "--suite", name), "code")]
@@ -305,7 +306,6 @@ def _missing(records: RunRecords) -> list[Markup]:
     if records.certificate is None:
         proof = Cell(_typed(records, "prove", path), "code")
         rows.append(["a proof for problems of every length", proof])
-    typed = repeat_command.command(records.recipe, records.run)
     if not records.embeddings and typed is not None:
         every = max(1, records.recipe.training.num_steps // 8)
         again = Cell(f"{typed} --training.record_embeddings_every {every}", "code")
