@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +77,18 @@ def package() -> dict[str, str]:
     They are recorded and not compared. The second tells apart two states of the source that have one
     version.
     """
-    root = Path(abacist.__file__).parent
+    source = _source_sha256(Path(abacist.__file__).parent)
+    return {"abacist_version": abacist.__version__, "source_sha256": source}
+
+
+@cache
+def _source_sha256(root: Path) -> str:
+    """Return the SHA-256 of all modules below a directory.
+
+    It is taken once: the source that a process runs does not change with its files.
+    """
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0")
         digest.update(hashlib.sha256(path.read_bytes()).digest())
-    return {"abacist_version": abacist.__version__, "source_sha256": digest.hexdigest()}
+    return digest.hexdigest()
