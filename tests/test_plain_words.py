@@ -8,6 +8,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,12 @@ def words_of(identifier: str) -> list[str]:
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", identifier)]
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Return the syntax tree of a file, which several tests walk."""
+    return ast.parse(path.read_text())
+
+
 def identifiers(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield every name that the code defines, with its line."""
     for node in ast.walk(tree):
@@ -127,7 +134,7 @@ def place_in(path: Path, line: int) -> str:
 
 def retired_identifiers(path: Path) -> list[str]:
     found = []
-    for line, name in identifiers(ast.parse(path.read_text())):
+    for line, name in identifiers(parsed(path)):
         retired = [word for word in words_of(VERBS.sub("", name)) if word in RETIRED]
         if retired:
             found.append(f"{place_in(path, line)} {name}: write {RETIRED[retired[0]]}")
@@ -139,16 +146,15 @@ def retired_identifiers(path: Path) -> list[str]:
 def bad_beginnings(path: Path) -> list[str]:
     return [
         f"{place_in(path, line)} {text.splitlines()[0]}"
-        for line, text in docstrings(ast.parse(path.read_text()))
+        for line, text in docstrings(parsed(path))
         if text.startswith(BAD_BEGINNINGS)
     ]
 
 
 def behind_in_code(path: Path) -> list[str]:
-    text = path.read_text()
     return [
         f"{place_in(path, line)} {sentence}"
-        for line, prose in [*docstrings(ast.parse(text)), *comments(text)]
+        for line, prose in [*docstrings(parsed(path)), *comments(path.read_text())]
         for sentence in prose.splitlines()
         if re.search(r"\bbehind\b", sentence) and sentence.strip() not in BEHIND_ALLOWED
     ]
