@@ -28,10 +28,7 @@ def write_bytes(path: Path, content: bytes) -> None:
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with os_errors_as_run_errors("write", path), _removed_on_failure(temporary):
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        _write_to_disk(temporary, content)
         temporary.replace(path)
         _sync_directory(path.parent)
 
@@ -57,7 +54,9 @@ def write_directory(path: Path, contents: Mapping[str, bytes]) -> None:
         temporary.mkdir(parents=True)
         for name, content in contents.items():
             (temporary / name).parent.mkdir(parents=True, exist_ok=True)
-            write_bytes(temporary / name, content)
+            _write_to_disk(temporary / name, content)
+        for directory in {temporary, *((temporary / name).parent for name in contents)}:
+            _sync_directory(directory)
         if not path.exists():
             temporary.replace(path)
         else:
@@ -165,6 +164,14 @@ def _removed_on_failure(temporary: Path) -> Iterator[None]:
         else:
             temporary.unlink(missing_ok=True)
         raise
+
+
+def _write_to_disk(path: Path, content: bytes) -> None:
+    """Write a file that has no reader yet, and wait until its content is on the disk."""
+    with open(path, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _sync_directory(path: Path) -> None:
