@@ -13,16 +13,18 @@ class Page(HTMLParser):
         self.open: list[str] = []
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.headings: list[tuple[int, str]] = []
-        self.text = ""
         self.styles = ""
+        # Text that is joined piece by piece would be copied for every piece of a page of megabytes.
+        self.pieces: list[str] = []
         self.feed(text)
         self.close()
+        self.text = "".join(self.pieces)
         assert not self.open, f"never closed: {self.open}"
 
     def handle_starttag(self, tag, attrs):
         self.elements.append((tag, dict(attrs)))
         if tag == "br":
-            self.text += " "
+            self.pieces.append(" ")
         if tag not in VOID:
             self.open.append(tag)
         if tag in ("h1", "h2", "h3"):
@@ -36,7 +38,7 @@ class Page(HTMLParser):
         if "style" in self.open:
             self.styles += data
             return
-        self.text += data
+        self.pieces.append(data)
         if self.open and self.open[-1] in ("h1", "h2", "h3"):
             level, so_far = self.headings[-1]
             self.headings[-1] = (level, so_far + data)
