@@ -20,7 +20,7 @@ PYTHON ?= python3
 TEST_PROCESSES ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test formal example docs clean
+.PHONY: demo test types suite formal example docs clean
 
 demo: .venv/installed
 	.venv/bin/abacist train add --out runs/demo --overwrite
@@ -28,8 +28,15 @@ demo: .venv/installed
 test: .venv-test/installed
 	.venv-test/bin/ruff format --check .
 	.venv-test/bin/ruff check .
+	$(MAKE) --no-print-directory --jobs 2 types suite
+
+types: .venv-test/installed
 	.venv-test/bin/mypy
-	.venv-test/bin/pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+
+# Many tests start Python anew; bytecode spares each of them from compiling the package. Tests that call
+# make have nothing to do with the jobs of this one.
+suite: .venv-test/installed
+	MAKEFLAGS= PYTHONDONTWRITEBYTECODE= .venv-test/bin/pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
 formal:
 	formal/install
