@@ -383,17 +383,20 @@ def _locality_error(model: Transformer, enumeration: Enumeration) -> float:
         first = min(skeleton.queries[0] for skeleton in skeletons)
         whole = [model(ids, coordinates, first, path="dense")]
         whole.append(model(ids, coordinates, first, path="windowed"))
+        # Queries that see the same pattern share a pass.
+        fields_by_key: dict[bytes, list[tuple[list[int], int]]] = {}
         for skeleton in skeletons:
             for query in skeleton.queries:
                 pattern = pattern_of(skeleton, visibility, query)
-                enumerated = by_key.get(pattern.key)
-                if enumerated is None:
-                    raise NotProvable(
-                        "a long line shows a receptive field that was not enumerated."
-                    )
-                alone = _logits(model, enumerated, ids[:, pattern.tokens])
-                for logits in whole:
-                    error = max(error, _largest(logits[:, query - first] - alone))
+                fields_by_key.setdefault(pattern.key, []).append((pattern.tokens, query))
+        for key, fields in fields_by_key.items():
+            enumerated = by_key.get(key)
+            if enumerated is None:
+                raise NotProvable("a long line shows a receptive field that was not enumerated.")
+            alone = _logits(model, enumerated, torch.cat([ids[:, tokens] for tokens, _ in fields]))
+            for logits in whole:
+                in_line = torch.cat([logits[:, query - first] for _, query in fields])
+                error = max(error, _largest(in_line - alone))
     return error
 
 
