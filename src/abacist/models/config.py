@@ -175,9 +175,7 @@ POSITIONS: Registry[tuple[PositionScheme, ...]] = Registry(
         "index-relative": (PositionScheme(encoding="relative", coordinate="index"),),
         "place-nearest": (
             PositionScheme(encoding="alibi", coordinate="place", slope=1.0),
-            # A head that looks for a column far below must overlook its own, which is nearer by a
-            # score of 1 for each place: more than training can change a bias that begins at 0.
-            PositionScheme(encoding="relative", coordinate="place", max_distance=2, init_std=4.0),
+            PositionScheme(encoding="relative", coordinate="place", max_distance=2),
         ),
         "gpt2": (PositionScheme(encoding="learned", coordinate="index"),),
         "sinusoidal": (PositionScheme(encoding="sinusoidal", coordinate="index"),),

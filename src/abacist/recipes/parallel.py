@@ -22,10 +22,9 @@ def parallel() -> Recipe:
     to depend on a carry that may start many columns below and pass through all columns between. Here,
     an answer token first gathers its column. It then looks for the nearest column below that does not
     add up to 9, because that column decides the carry. Attention that falls with the distance in places
-    makes the nearest column easy to find, and biases that begin far apart let some heads overlook the
-    token's own column. Problems in which many columns add up to 9, with and without a carry below them,
-    make it worth learning. Zeros bring both operands to one length. The two operands look the same to the
-    model, so that it treats a + b and b + a alike.
+    makes the nearest column easy to find. Problems in which many columns add up to 9, with and without a
+    carry below them, make it worth learning. Zeros bring both operands to one length. The two operands look
+    the same to the model, so that it treats a + b and b + a alike.
     """
     return Recipe(
         name="parallel",
