@@ -59,7 +59,8 @@ def test_stacked_models_are_right_where_those_of_the_package_are(study, recipe):
 def test_a_short_search_leaves_a_run_and_its_record(study, tmp_path, monkeypatch):
     monkeypatch.setattr(study, "RECORD", tmp_path / "record.json")
     monkeypatch.setattr(study, "FULL_STEPS", 1)
-    monkeypatch.setattr(torch, "set_flush_denormal", lambda mode: True)  # it would stay for other tests
+    # It would stay for other tests.
+    monkeypatch.setattr(torch, "set_flush_denormal", lambda mode: True)
     options = ["--num-seeds", "2", "--num-steps", "2", "--rounds", "1"]
     out = tmp_path / "run"
     monkeypatch.setattr(sys, "argv", ["smallest_adder.py", "--out", str(out), *options])
