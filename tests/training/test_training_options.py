@@ -61,6 +61,12 @@ SETTINGS = {
     "muon": {"training.optimizer": "muon"},
     "averaged weights": {"training.ema_decay": 0.9},
     "muon and averaged weights": {"training.optimizer": "muon", "training.ema_decay": 0.9},
+    "relative biases": {"training.relative_bias_rate": 8.0},
+    "all three": {
+        "training.relative_bias_rate": 8.0,
+        "training.optimizer": "muon",
+        "training.ema_decay": 0.9,
+    },
     "all tokens": {"training.loss_on": "all"},
     "trapezoid": {"training.schedule": "trapezoid"},
     "micro-batches": {"training.micro_batches": 3},
@@ -209,6 +215,32 @@ def test_muon_updates_the_matrices_of_the_layers_and_adamw_the_rest(quick_settin
         for other in (muon, adamw):
             other.param_groups[0]["lr"] = learning_rate(config, step)
             other.step()
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter, named[name], rtol=1e-5, atol=1e-6, msg=name)
+
+
+def test_relative_biases_have_a_learning_rate_of_their_own_and_the_decay_of_all(quick_settings):
+    changes = {"training.relative_bias_rate": 8.0, "training.clip_norm": None}
+    model, optimizer, batches, config = prepared(quick_settings | changes)
+    plain = copy.deepcopy(model)
+    named = dict(plain.named_parameters())
+    biases = [named[name] for name in named if name.endswith("relative.0.table")]
+    others = [parameter for name, parameter in named.items() if not name.endswith("0.table")]
+    assert len(biases) == 1
+    adamw = torch.optim.AdamW(
+        [
+            {"params": others, "weight_decay": config.weight_decay},
+            {"params": biases, "weight_decay": config.weight_decay / 8},
+        ],
+        betas=(config.beta1, config.beta2),
+    )
+    for step in range(5):
+        training_step(model, optimizer, batches.batch(step), config, step, batches.aligned)
+        for name, parameter in model.named_parameters():
+            named[name].grad = parameter.grad.clone()
+        for group, rate in zip(adamw.param_groups, (1, 8), strict=True):
+            group["lr"] = rate * learning_rate(config, step)
+        adamw.step()
     for name, parameter in model.named_parameters():
         torch.testing.assert_close(parameter, named[name], rtol=1e-5, atol=1e-6, msg=name)
 

@@ -22,9 +22,10 @@ def parallel() -> Recipe:
     to depend on a carry that may start many columns below and pass through all columns between. Here,
     an answer token first gathers its column. It then looks for the nearest column below that does not
     add up to 9, because that column decides the carry. Attention that falls with the distance in places
-    makes the nearest column easy to find. Problems in which many columns add up to 9, with and without a
-    carry below them, make it worth learning. Zeros bring both operands to one length. The two operands look
-    the same to the model, so that it treats a + b and b + a alike.
+    makes the nearest column easy to find. To see one that is 20 columns away, biases have to outweigh
+    this fall, so they learn eight times as fast as other weights. Problems in which many columns add up
+    to 9, with and without a carry below them, make it worth learning. Zeros bring both operands to one
+    length. The two operands look the same to the model, so that it treats a + b and b + a alike.
     """
     return Recipe(
         name="parallel",
@@ -40,6 +41,8 @@ def parallel() -> Recipe:
             num_layers=3,
             positions=POSITIONS["place-nearest"],
         ),
-        training=TrainingConfig(num_steps=3_000, batch_size=96, learning_rate=4e-3),
+        training=TrainingConfig(
+            num_steps=3_000, batch_size=96, learning_rate=4e-3, relative_bias_rate=8.0
+        ),
         scoring=ScoringConfig(longest=40),
     )

@@ -60,6 +60,8 @@ class TrainingConfig(Config):
     """AdamW for all weights, or Muon for the matrices inside the layers and AdamW for the rest."""
     learning_rate: float = setting(1e-2, low=1e-9, high=10)
     """Largest learning rate, reached at the end of the warm-up."""
+    relative_bias_rate: float = setting(1.0, low=1e-3, high=1_000, suggestion=8)
+    """AdamW: learning rate of relative position biases, as a multiple of that of all other weights; larger ones let biases grow large within few steps."""  # noqa: E501
     schedule: Literal["cosine", "linear", "trapezoid", "constant"] = "cosine"
     """How the learning rate falls after the warm-up; a trapezoid stays constant, then falls linearly at the end."""
     decay_from: Literal["start", "warmup"] = "start"

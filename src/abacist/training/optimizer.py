@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
+from abacist.models.encodings import RelativeBias
 from abacist.models.transformer import Transformer
 from abacist.training.config import TrainingConfig
 
@@ -26,17 +27,18 @@ class Optimizer:
 
     The model's parameters and their gradients become views of two vectors; the model is used as
     before. With Muon (arXiv 2502.16982), the matrices inside the layers are updated by Muon and
-    all other parameters by AdamW. With `ema_decay`, an exponential moving average of the weights
-    is kept as well.
+    all other parameters by AdamW. With `relative_bias_rate`, relative position biases have a learning
+    rate of their own. With `ema_decay`, an exponential moving average of the weights is kept as well.
     """
 
     def __init__(self, model: Transformer, config: TrainingConfig) -> None:
         self.clip_norm, self.ema_decay = config.clip_norm, config.ema_decay
         matrices = _matrices(model) if config.optimizer == "muon" else []
-        muon_ids = {id(matrix) for matrix in matrices}
-        others = [parameter for parameter in model.parameters() if id(parameter) not in muon_ids]
+        biases = _relative_biases(model) if config.relative_bias_rate != 1 else []
+        own_ids = {id(parameter) for parameter in (*matrices, *biases)}
+        others = [parameter for parameter in model.parameters() if id(parameter) not in own_ids]
         with torch.no_grad():
-            parameters = [*others, *matrices]
+            parameters = [*others, *biases, *matrices]
             self.flat = torch.cat([parameter.flatten() for parameter in parameters])
             self.gradient = torch.zeros_like(self.flat)
             sizes = [parameter.numel() for parameter in parameters]
@@ -48,8 +50,9 @@ class Optimizer:
             ):
                 parameter.data = weights.view_as(parameter)
                 parameter.grad = gradient.view_as(parameter)
-        count = sum(parameter.numel() for parameter in others)
-        self.adamw = AdamW(self.flat[:count], self.gradient[:count], config)
+        num_biases = sum(parameter.numel() for parameter in biases)
+        count = sum(parameter.numel() for parameter in others) + num_biases
+        self.adamw = AdamW(self.flat[:count], self.gradient[:count], config, num_biases)
         self.muon: torch.optim.Optimizer | None = None
         if matrices:
             # Updates are scaled to the size of AdamW's, so that both use one learning rate.
@@ -159,31 +162,49 @@ class AdamW:
     """AdamW over one vector, by the fused kernel of `torch.optim.AdamW`.
 
     Making an object of that class imports torch's compiler, which takes longer than a hundred steps.
+
+    Args:
+        weights: the parameters, which are updated in place.
+        gradient: their gradient.
+        config: the settings of the optimiser.
+        num_biases: number of relative position biases at the end of `weights`.
     """
 
-    def __init__(self, weights: Tensor, gradient: Tensor, config: TrainingConfig) -> None:
+    def __init__(
+        self, weights: Tensor, gradient: Tensor, config: TrainingConfig, num_biases: int = 0
+    ) -> None:
         self.weights, self.gradient = weights, gradient
         self.betas, self.weight_decay = (config.beta1, config.beta2), config.weight_decay
+        self.bias_rate, self.num_others = config.relative_bias_rate, len(weights) - num_biases
         # The fused kernel needs its step count on the device of the weights.
         self.num_steps = torch.zeros((), device=weights.device)
         self.mean, self.mean_square = torch.zeros_like(weights), torch.zeros_like(weights)
 
-    @torch.no_grad()
     def step(self, learning_rate: float) -> None:
         """Update the weights."""
+        before = self.num_steps.clone() if self.num_others < len(self.weights) else None
+        self._update(slice(0, self.num_others), self.num_steps, learning_rate, self.weight_decay)
+        if before is not None:
+            # The kernel multiplies both, and the biases decay like all other weights.
+            rate, decay = self.bias_rate * learning_rate, self.weight_decay / self.bias_rate
+            self._update(slice(self.num_others, None), before, rate, decay)
+
+    @torch.no_grad()
+    def _update(self, part: slice, num_steps: Tensor, learning_rate: float, decay: float) -> None:
+        """Update a part of the weights after `num_steps` steps, which become one more."""
         adamw(
-            [self.weights],
-            [self.gradient],
-            [self.mean],
-            [self.mean_square],
+            [self.weights[part]],
+            [self.gradient[part]],
+            [self.mean[part]],
+            [self.mean_square[part]],
             [],
-            [self.num_steps],
+            [num_steps],
             fused=True,
             amsgrad=False,
             beta1=self.betas[0],
             beta2=self.betas[1],
             lr=learning_rate,
-            weight_decay=self.weight_decay,
+            weight_decay=decay,
             eps=1e-8,
             maximize=False,
         )
@@ -232,3 +253,8 @@ def _matrices(model: Transformer) -> list[nn.Parameter]:
         for module in block.modules()
         if isinstance(module, nn.Linear)
     ]
+
+
+def _relative_biases(model: Transformer) -> list[nn.Parameter]:
+    """Return the tables of relative position biases."""
+    return [module.table for module in model.modules() if isinstance(module, RelativeBias)]
