@@ -288,8 +288,8 @@ class Search:
         self._batches = torch.split(torch.arange(len(cases.query)), BATCH_SIZE)
         """All neighbourhoods."""
 
-    def round(self, num_steps: int, learning_rate: float, hard_from: int) -> Tensor:
-        """Train all seeds, and return the number of wrong neighbourhoods of each, (S,)."""
+    def round(self, num_steps: int, learning_rate: float, hard_from: int) -> tuple[Tensor, Tensor]:
+        """Train all seeds, and return their wrong neighbourhoods and smallest margins, (S,) each."""
         optimizer = torch.optim.Adam([self.stack.flat], betas=(0.9, 0.98), fused=True)
         hard: Tensor | None = None
         num_hard = int(HARD_FRACTION * BATCH_SIZE)
@@ -304,8 +304,8 @@ class Search:
             self._update(optimizer, learning_rate * _schedule(step, num_steps, WARMUP_STEPS))
         return self._finish()
 
-    def _finish(self) -> Tensor:
-        """Train on all neighbourhoods, and keep the best parameters of each seed.
+    def _finish(self) -> tuple[Tensor, Tensor]:
+        """Train on all neighbourhoods, keep the best parameters of each seed, and return what they get.
 
         Neighbourhoods count in proportion to the probability of a wrong token, so that those that
         are nearly certain do not matter.
@@ -335,7 +335,7 @@ class Search:
             )
         with torch.no_grad():
             flat.copy_(best)
-        return least.long()
+        return least.long(), widest
 
     def _of(self, batch: Tensor) -> tuple[Tensor, Tensor]:
         """Return losses and margins of a batch of neighbourhoods, (B, S) each."""
@@ -399,12 +399,14 @@ def main() -> None:
         losses_and_margins = torch.compile(losses_and_margins, dynamic=False)
     search = Search(stack, neighbourhoods(model, recipe), losses_and_margins, generator)
     begin, processor_begin = time.perf_counter(), time.process_time()
-    rounds = []
-    for number in range(arguments.rounds):
-        wrong = search.round(
+    rounds: list[dict[str, Any]] = []
+    is_widened = False
+    while len(rounds) < arguments.rounds and not is_widened:
+        is_widened = bool(rounds) and 0 in rounds[-1]["wrong_by_seed"]
+        wrong, margin = search.round(
             arguments.num_steps,
-            LATER_LEARNING_RATE if number else LEARNING_RATE,
-            hard_from=0 if number else arguments.num_steps // 2,
+            LATER_LEARNING_RATE if rounds else LEARNING_RATE,
+            hard_from=0 if rounds else arguments.num_steps // 2,
         )
         rounds.append(
             {
@@ -412,13 +414,12 @@ def main() -> None:
                 "processor_seconds": round(time.process_time() - processor_begin, 1),
             }
         )
-        print(
-            f"round {number + 1}: wrong neighbourhoods {wrong.sort().values.tolist()}", flush=True
-        )
-        if not bool(wrong.all()):
-            break
+        ordered = wrong.sort().values.tolist()
+        print(f"round {len(rounds)}: wrong neighbourhoods {ordered}", flush=True)
+    # Of the seeds with the fewest wrong neighbourhoods, the one with the widest margin.
+    best = int(torch.where(wrong == wrong.min(), margin, -math.inf).argmax())
     seconds = time.perf_counter() - begin
-    certificate = write_run(recipe, arguments.out, stack, int(wrong.argmin()), seconds)
+    certificate = write_run(recipe, arguments.out, stack, best, seconds)
     print(certificate)
     trial = {
         "settings": changes,
@@ -428,7 +429,7 @@ def main() -> None:
         "steps_per_round": arguments.num_steps + FULL_STEPS,
         "compiled": arguments.compile,
         "rounds": rounds,
-        "best_seed": int(wrong.argmin()),
+        "best_seed": best,
         "certificate": certificate.to_json(),
         "circumstances": circumstances(),
     }
@@ -446,7 +447,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--mlp-width", type=int, default=3, help="hidden width of the MLP")
     parser.add_argument("--num-seeds", type=int, default=64, help="number of seeds")
     parser.add_argument("--num-steps", type=int, default=20_000, help="steps of a round")
-    parser.add_argument("--rounds", type=int, default=4, help="rounds unless one suffices")
+    parser.add_argument("--rounds", type=int, default=4, help="largest number of rounds")
     parser.add_argument("--seed", type=int, default=0, help="seed of all random numbers")
     parser.add_argument(
         "--compile",
