@@ -135,10 +135,15 @@ def test_problems_that_cannot_be_read_get_one_line(run, certified, problem, comp
 
 
 def test_a_line_of_standard_input_that_is_no_problem_ends_the_answers(run, certified, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", standard_input("1+2\n3+4\n\n5+6\n"))
+    monkeypatch.setattr(sys, "stdin", standard_input("1+2\n3+4\n3*\n5+6\n"))
     code, out, err = run("solve", str(certified.path))
     assert (code, out) == (2, "1+2=3 ✓\n3+4=7 ✓\n")
-    assert "empty problem" in _one_line(err)
+    assert "3*" in _one_line(err)
+
+
+def test_blank_lines_of_standard_input_are_no_problems(run, certified, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", standard_input("1+2\n\n3+4\n \n"))
+    assert run("solve", str(certified.path)) == (0, "1+2=3 ✓\n3+4=7 ✓\n", "")
 
 
 def test_prove_exits_0_with_a_certificate(run, certified):
