@@ -98,8 +98,8 @@ def add_many() -> Recipe:
 def subtract() -> Recipe:
     """Subtracts numbers of every length, including differences below 0, certified.
 
-    Cost: 13,692 parameters, about 3 minutes (clock time) of training on one core.
-    Promise: certified in 4 of 4 seeds (results/subtract.json).
+    Cost: 13,692 parameters, about 13 seconds of training on one core.
+    Promise: certified in 10 of 10 seeds (results/subtract.json).
 
     A result below 0 is written as its ten's complement. The first digit of `-22` depends on which
     number is larger, and so on digits arbitrarily far away; the first digit of the complement `78-`
