@@ -192,6 +192,10 @@ def test_multiply_adds_are_those_of_the_products():
         (["--model.direction", "both"], "Try --format parallel"),
         (["--model.positions.0.offset", "batch"], "a random offset changes nothing"),
         (["--training.progressive_loss", "fewer"], "a progressive loss is for looped models"),
+        (
+            ["--training.relative_bias_rate", "8", "--model.positions", "gpt2"],
+            "relative_bias_rate 8 is for relative position biases, and this model has none",
+        ),
         (["--model.initial_state", "noise"], "Try --model.injection add."),
         (["--model.positions", "rotary"], "model.positions must be one of place-relative"),
     ],

@@ -382,6 +382,12 @@ def build_model(recipe: Recipe) -> Transformer:
             "a progressive loss is for looped models and this one runs once. "
             "Try --training.progressive_loss none, or --model.recurrences 8."
         )
+    rate = recipe.training.relative_bias_rate
+    if rate != 1 and all(scheme.encoding != "relative" for scheme in recipe.model.positions):
+        raise ConfigurationError(
+            f"training.relative_bias_rate {rate:g} is for relative position biases, and this model has "
+            "none. Try --training.relative_bias_rate 1, or --model.positions place-relative."
+        )
     if recipe.training.loss_on == "all" and not causal:
         raise ConfigurationError(
             "an encoder predicts the tokens of the answer only. Try --training.loss_on answer."
