@@ -116,7 +116,7 @@ The last column is the 95 % Wilson interval of the share of right answers for th
 
 LEARNS = {
     "add": "sums of every length",
-    "add-tiny": "the same with the fewest parameters",
+    "add-tiny": "the same with few parameters",
     "add-tiny-relu": "the same with ReLU, for the theorem in Coq",
     "add-many": "sums of any count of numbers",
     "subtract": "differences, also negative",

@@ -451,6 +451,16 @@ def test_head_0_of_the_record_carries_and_the_others_do_not():
     assert after["attention"]["accuracy"]["value"] > 0.999
 
 
+def test_figures_about_killed_runs_are_those_of_the_committed_record():
+    kills, text = record_of("repeating")["kills"], (ROOT / "docs/training.md").read_text()
+    resumed = [step for step in kills["steps_kept"] if step]
+    assert f"{kills['same']} of {kills['kills']} are the same" in text
+    assert (
+        f"{len(resumed)} continued from a checkpoint between steps {min(resumed)} and {max(resumed)} "
+        in text
+    )
+
+
 def test_figures_about_the_other_seed_are_in_its_record():
     record, text = record_of("how-it-adds-seed-1"), HOW_IT_ADDS
     effect = {row["patched"]: row["mean"] for row in record["patching"]}

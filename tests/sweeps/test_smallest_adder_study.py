@@ -1,7 +1,9 @@
 """The search for the smallest adder: its models are those of the package, and its best one becomes a run."""
 
 import json
+import re
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -70,3 +72,16 @@ def test_a_short_search_leaves_a_run_and_its_record(study, tmp_path, monkeypatch
     wrong = trial["rounds"][0]["wrong_by_seed"]
     assert len(wrong) == 2
     assert min(wrong) == trial["certificate"]["wrong"]
+
+
+def test_the_log_states_the_committed_record():
+    root = Path(__file__).parents[2]
+    (trial,) = json.loads((root / "results" / "smallest-adder.json").read_text())["trials"]
+    log = (root / "docs" / "log.md").read_text()
+    for number, each in enumerate(trial["rounds"], start=1):
+        best = ", ".join(f"{wrong:,}" for wrong in sorted(each["wrong_by_seed"])[:3])
+        pattern = rf"\| {number} \| {trial['seeds']} \| [^|]+ \| {best} \| {each['processor_seconds']:.0f} \|"
+        assert re.search(pattern, log)
+    assert trial["certificate"]["certified"]
+    assert f"smallest margin {trial['certificate']['smallest_margin']:.2f}," in log
+    assert f"with {trial['parameters']} parameters" in log

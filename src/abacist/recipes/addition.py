@@ -31,7 +31,7 @@ def add() -> Recipe:
 
 
 def add_tiny() -> Recipe:
-    """The smallest transformer here that earns the certificate.
+    """The smallest recipe that earns the certificate; `studies/smallest_adder.py` finds smaller models.
 
     Cost: 338 parameters, about 2 minutes (clock time) of training on one core.
     Promise: certified in 9 of 10 seeds (results/add-tiny.json).
