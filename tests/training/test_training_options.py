@@ -132,6 +132,20 @@ def test_a_cosine_can_begin_after_the_warm_up():
     assert learning_rate(config, 55) > learning_rate(TrainingConfig(**STEPS), 55)
 
 
+def test_a_cosine_can_fall_several_times():
+    # The first cycle begins with the warm-up; 30 steps do not divide into 4 cycles evenly.
+    settings = {"num_steps": 30, "warmup_steps": 0, "learning_rate": 1.0, "final_fraction": 0.0}
+    rates = [learning_rate(TrainingConfig(num_cycles=4, **settings), step) for step in range(30)]
+    rises = [step for step, (a, b) in enumerate(itertools.pairwise(rates), 1) if b > a]
+    assert rises == [8, 15, 23]
+    assert rates[0] == rates[15] == 1.0
+    once = [learning_rate(TrainingConfig(**settings), step) for step in range(30)]
+    assert rates[3] == pytest.approx(once[12])
+    after_warm_up = TrainingConfig(num_cycles=3, decay_from="warmup", **STEPS)
+    assert [learning_rate(after_warm_up, step) for step in (10, 40, 70)] == [1.0] * 3
+    assert learning_rate(after_warm_up, 99) < 0.21
+
+
 def test_a_linear_schedule_falls_evenly_from_the_warm_up_to_the_end():
     config = TrainingConfig(schedule="linear", **STEPS)
     rates = [learning_rate(config, step) for step in range(10, 100)]
@@ -166,6 +180,7 @@ def test_a_constant_schedule_does_not_fall():
         ({"stop_at": 1.5}, "training.stop_at must be 0 to 1, got 1.5"),
         ({"ema_decay": 1.0}, "training.ema_decay must be 0 to 0.999999, got 1.0"),
         ({"decay_from": "warmup", "schedule": "linear"}, "decay_from warmup applies to the cosine"),
+        ({"num_cycles": 2, "schedule": "linear"}, "num_cycles 2 applies to the cosine"),
         (
             {"keep_partial_batches": True},
             "keep_partial_batches is about a fixed number of problems",

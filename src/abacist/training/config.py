@@ -66,6 +66,8 @@ class TrainingConfig(Config):
     """How the learning rate falls after the warm-up; a trapezoid stays constant, then falls linearly at the end."""
     decay_from: Literal["start", "warmup"] = "start"
     """Where the cosine begins: at the first step, so that the warm-up is multiplied by it, or after the warm-up."""
+    num_cycles: int = setting(1, low=1, high=1_000, suggestion=2)
+    """How many times the cosine falls; after each time but the last, it starts again from the top (warm restarts, arXiv 1608.03983)."""  # noqa: E501
     warmup_steps: int = setting(100, low=0, high="num_steps")
     """Number of steps over which the learning rate rises from 0."""
     decay_steps: int | None = setting(None, low=0, high="num_steps")
@@ -131,6 +133,11 @@ class TrainingConfig(Config):
             yield (
                 f"{path}.decay_from warmup applies to the cosine only, got schedule {self.schedule}. "
                 f"Try --{path}.schedule cosine, or --{path}.decay_from start."
+            )
+        if self.num_cycles > 1 and self.schedule != "cosine":
+            yield (
+                f"{path}.num_cycles {self.num_cycles} applies to the cosine only, got schedule "
+                f"{self.schedule}. Try --{path}.schedule cosine, or --{path}.num_cycles 1."
             )
         for name in ("balanced_examples", "keep_partial_batches"):
             if getattr(self, name) and self.num_examples is None:

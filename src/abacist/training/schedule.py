@@ -17,12 +17,14 @@ def learning_rate(config: TrainingConfig, step: int) -> float:
 
 
 def _height(config: TrainingConfig, step: int) -> float:
-    """Return the height of the schedule's curve, which falls from 1 to 0."""
+    """Return the height of the schedule's curve, which falls from 1 to 0, a cosine `num_cycles` times."""
     if config.schedule == "constant":
         return 1.0
     if config.schedule == "cosine":
         begin = config.warmup_steps if config.decay_from == "warmup" else 0
-        done = max(0, step - begin) / max(1, config.num_steps - begin)
+        num_steps = max(1, config.num_steps - begin)
+        # In integers, so that a cycle begins exactly at its first step.
+        done = max(0, step - begin) * config.num_cycles % num_steps / num_steps
         return 0.5 * (1 + math.cos(math.pi * done))
     decay_steps = config.num_steps - config.warmup_steps
     if config.schedule == "trapezoid":
