@@ -115,22 +115,14 @@ def settings(config: Any) -> Iterator[Setting]:
 def _settings(config: Any, prefix: str, wholes: Mapping[str, Any]) -> Iterator[Setting]:
     """Yield the settings that `config` has after the whole values in `wholes` have replaced its own."""
     cls: type = type(config)
-    hints, documentation = _hints(cls), _field_documentation(cls)
-    for field in dataclasses.fields(config):
-        name = prefix + field.name
-        value = wholes.get(name, getattr(config, field.name))
-        named = field.metadata.get("named_values")
-        if named is not None or not dataclasses.is_dataclass(value):
-            yield Setting(
-                name,
-                hints[field.name],
-                value,
-                documentation.get(field.name, ""),
-                field.metadata.get("range"),
-                named,
-                field.metadata.get("choices"),
-            )
-        if dataclasses.is_dataclass(value):
+    for own_name, *described in _described_fields(cls):
+        name = prefix + own_name
+        value = wholes[name] if name in wholes else getattr(config, own_name)
+        annotation, documentation, bounds, named, choices = described
+        has_settings = dataclasses.is_dataclass(value)
+        if named is not None or not has_settings:
+            yield Setting(name, annotation, value, documentation, bounds, named, choices)
+        if has_settings:
             yield from _settings(value, name + ".", wholes)
         elif _is_tuple_of_dataclasses(value):
             for number, item in enumerate(value):
@@ -151,10 +143,17 @@ def override(config: Tree, changes: Mapping[str, Any]) -> Tree:
         ConfigurationError: a name is unknown or a value has the wrong type, or (all of them in one
             message) values are outside their ranges or conflict.
     """
-    with_names = {s.name: s for s in settings(config) if s.named_values is not None}
-    wholes = {n: _value(with_names[n], value) for n, value in changes.items() if n in with_names}
-    wholes |= _extended_lists(config, changes, wholes)
-    known = {setting.name: setting for setting in _settings(config, "", wholes)}
+    known = {setting.name: setting for setting in settings(config)}
+    wholes = {
+        name: _value(known[name], value)
+        for name, value in changes.items()
+        if name in known and known[name].named_values is not None
+    }
+    if wholes:
+        known = {setting.name: setting for setting in _settings(config, "", wholes)}
+    if extended := _extended_lists(known, changes):
+        wholes |= extended
+        known = {setting.name: setting for setting in _settings(config, "", wholes)}
     leaves: dict[str, Any] = {}
     for name, value in changes.items():
         if name not in known:
@@ -169,19 +168,18 @@ def override(config: Tree, changes: Mapping[str, Any]) -> Tree:
 
 
 def _extended_lists(
-    config: Any, changes: Mapping[str, Any], wholes: Mapping[str, Any]
+    known: Mapping[str, Setting], changes: Mapping[str, Any]
 ) -> dict[str, tuple[Any, ...]]:
     """Return lists with one more item, for `changes` to settings of the item after the last."""
     extended: dict[str, tuple[Any, ...]] = {}
-    lists = {s.name: s for s in _settings(config, "", wholes) if s.item_class is not None}
     for name in changes:
         path, _, rest = name.partition(".")
         while rest:
             number, _, rest = rest.partition(".")
-            if path in lists and rest:
-                items = extended.get(path, lists[path].value)
-                item_class = lists[path].item_class
-                if number == str(len(items)) and item_class is not None:
+            item_class = known[path].item_class if rest and path in known else None
+            if item_class is not None:
+                items = extended.get(path, known[path].value)
+                if number == str(len(items)):
                     extended[path] = (*items, item_class())
                 break
             path = f"{path}.{number}"
@@ -400,6 +398,7 @@ def _allowed(annotation: Any) -> str:
     )
 
 
+@functools.cache
 def _holds_dataclasses(annotation: Any) -> bool:
     """Whether values of a type are or contain configurations."""
     inner = typing.get_args(annotation)
@@ -412,6 +411,21 @@ def _is_tuple_of_dataclasses(value: Any) -> bool:
 
 def _has_default(field: "dataclasses.Field[Any]") -> bool:
     return not (field.default is field.default_factory is dataclasses.MISSING)
+
+
+@functools.cache
+def _described_fields(cls: type) -> list[tuple[Any, ...]]:
+    """Return what the settings of a class have in common: name, annotation, documentation, range, values, choices."""
+    hints, documentation = _hints(cls), _field_documentation(cls)
+    return [
+        (
+            field.name,
+            hints[field.name],
+            documentation.get(field.name, ""),
+            *(field.metadata.get(key) for key in ("range", "named_values", "choices")),
+        )
+        for field in dataclasses.fields(cls)
+    ]
 
 
 @functools.cache

@@ -61,14 +61,12 @@ def changed(base: Recipe, target: Recipe) -> dict[str, tuple[str, str]]:
 
 def _nearest_whole(base: Recipe, target: Recipe, whole: Setting) -> str | None:
     """The named value that leaves the fewest settings to change; None if it is that of the base."""
-    target_settings = _inside(target, whole.name)
-    fewest, nearest = _distance(_inside(base, whole.name), target_settings), None
-    for name in whole.named_values or {}:
+    target_settings = _inside(_part(target, whole.name))
+    fewest, nearest = _distance(_inside(whole.value), target_settings), None
+    for name, value in (whole.named_values or {}).items():
         if not fewest:
             break
-        distance = _distance(
-            _inside(override(base, {whole.name: name}), whole.name), target_settings
-        )
+        distance = _distance(_inside(value), target_settings)
         if distance < fewest:
             fewest, nearest = distance, name
     return nearest
@@ -81,16 +79,19 @@ def _distance(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
     return sum(1 for name, value in second.items() if name not in first or first[name] != value)
 
 
-def _inside(recipe: Recipe, prefix: str) -> dict[str, Any]:
-    """The kind and all settings of a part of a recipe, by name."""
-    values = {
-        name: setting.value
-        for name, setting in _by_name(recipe).items()
-        if (name == prefix or name.startswith(prefix + ".")) and not setting.holds_settings
-    }
+def _part(recipe: Recipe, path: str) -> Any:
     part: Any = recipe
-    for name in prefix.split("."):
+    for name in path.split("."):
         part = getattr(part, name)
+    return part
+
+
+def _inside(part: Any) -> dict[str, Any]:
+    """The kind and all settings of a part of a recipe, or of each item of a list, by name."""
+    if isinstance(part, tuple):
+        items = (_inside(item).items() for item in part)
+        return {f"{number}.{name}": v for number, own in enumerate(items) for name, v in own}
+    values = {s.name: s.value for s in settings(part) if not s.holds_settings}
     # Two kinds of format may have settings of the same names.
     if hasattr(part, "kind"):
         values[f"kind {part.kind}"] = part.kind
