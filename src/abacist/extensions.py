@@ -10,6 +10,7 @@ because a user names, imports or installs it. A run directory states which exten
 the SHA-256 of their source, and is never a reason to execute one.
 """
 
+import functools
 import hashlib
 import importlib
 import importlib.metadata
@@ -239,11 +240,21 @@ def load_installed() -> None:
 
     Nobody has asked for one of them in particular, so one that fails is left out with a warning.
     """
-    for point in importlib.metadata.entry_points(group=GROUP):
+    for point in _entry_points(tuple(sys.path)):
         try:
             load(point.module)
         except UserError as error:
             warnings.warn(f"{error} It is left out.", stacklevel=2)
+
+
+@functools.cache
+def _entry_points(path: tuple[str, ...]) -> importlib.metadata.EntryPoints:
+    """Return the entry points of the packages on a search path, which is that of this process.
+
+    They are read once: every command and every call of the API asks for them, and each reads a file
+    of every installed package.
+    """
+    return importlib.metadata.entry_points(group=GROUP)
 
 
 def loaded() -> list[str]:
