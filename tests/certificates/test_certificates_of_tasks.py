@@ -156,7 +156,7 @@ def test_of_the_worst_cases_one_with_a_wrong_answer_is_shown(table, wrong_answer
 def test_a_model_that_has_not_finished_learning_is_refuted_with_a_problem_it_gets_wrong(
     recipe_name, tmp_path
 ):
-    settings = {
+    settings = TINY | {
         "training.num_steps": 20,
         "training.warmup_steps": 5,
         "training.batch_size": 32,
