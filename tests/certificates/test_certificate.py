@@ -2,11 +2,13 @@
 
 import copy
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
+import abacist
 from abacist.certificates import certificate as module
 from abacist.certificates import column_addition
 from abacist.certificates.certificate import prove
@@ -20,9 +22,26 @@ from abacist.tasks.problems import Problems
 
 
 @pytest.fixture(scope="module")
-def proof(certified):
+def reports():
+    """What the proof of the default recipe reports of its progress."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def proof(certified, reports):
     """The certificate of the default recipe."""
-    return certified.prove()
+    return certified.prove(on_progress=lambda done, total: reports.append((done, total)))
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A certified run of 338 parameters, which is proved in a fraction of the time."""
+    return abacist.load(Path(__file__).parents[2] / "examples" / "add-tiny")
+
+
+@pytest.fixture(scope="module")
+def small_proof(small):
+    return prove(small.trained_model())
 
 
 def test_the_default_recipe_is_certified_with_a_margin_above_one(proof):
@@ -143,14 +162,14 @@ def test_a_receptive_field_too_narrow_for_the_task_is_reported():
     assert "too narrow" in certificate.reason
 
 
-def test_a_model_that_overflows_in_float32_is_never_certified(certified):
+def test_a_model_that_overflows_in_float32_is_never_certified(small):
     """The weights are finite and right in float64, but float32 overflows."""
-    model = copy.deepcopy(certified.model)
+    model = copy.deepcopy(small.model)
     with torch.no_grad():
         for part in (model.embedding, model.blocks[0].attention.output, model.blocks[0].mlp.down):
             for parameter in part.parameters():
                 parameter *= 1e37
-    certificate = prove(TrainedModel(model, certified.task, certified.format))
+    certificate = prove(TrainedModel(model, small.task, small.format))
     assert not certificate.certified
     assert "rounding" in certificate.reason
 
@@ -183,18 +202,18 @@ def test_a_check_that_turns_out_too_long_is_given_up_with_the_time_it_would_take
     assert re.search(r"would take about [0-9.]+ (seconds|minutes)", certificate.reason)
 
 
-def test_enumerating_in_small_parts_gives_the_same_certificate(certified, proof, monkeypatch):
+def test_enumerating_in_small_parts_gives_the_same_certificate(small, small_proof, monkeypatch):
     """Parts differ in digits of the receptive field, so no case is counted twice or lost."""
     monkeypatch.setattr(column_addition, "_CASES_AT_ONCE", 3_000)
-    parts = certified.prove()
-    assert parts.neighbourhoods == proof.neighbourhoods
-    assert parts.patterns == proof.patterns
-    assert parts.smallest_margin == pytest.approx(proof.smallest_margin, abs=1e-9)
+    parts = prove(small.trained_model())
+    assert parts.certified
+    assert parts.neighbourhoods == small_proof.neighbourhoods
+    assert parts.patterns == small_proof.patterns
+    assert parts.smallest_margin == pytest.approx(small_proof.smallest_margin, abs=1e-9)
 
 
-def test_progress_counts_all_cases_up_to_the_last(certified):
-    reports = []
-    certified.prove(on_progress=lambda done, total: reports.append((done, total)))
+@pytest.mark.usefixtures("proof")
+def test_progress_counts_all_cases_up_to_the_last(reports):
     assert [done for done, _ in reports] == sorted({done for done, _ in reports})
     assert reports[-1][0] == reports[-1][1] >= 24_518
 
@@ -221,13 +240,13 @@ def test_a_certified_model_makes_no_error_where_the_proof_says_so(certified):
         assert solution.answer == str(a + b)
 
 
-def test_the_certificate_is_of_the_weights_not_of_their_precision(certified, proof):
-    doubled = Transformer(certified.recipe.model, len(certified.format.vocabulary)).double()
-    doubled.load_state_dict(certified.model.state_dict())
-    certificate = prove(TrainedModel(doubled, certified.task, certified.format))
+def test_the_certificate_is_of_the_weights_not_of_their_precision(small, small_proof):
+    doubled = Transformer(small.recipe.model, len(small.format.vocabulary)).double()
+    doubled.load_state_dict(small.model.state_dict())
+    certificate = prove(TrainedModel(doubled, small.task, small.format))
     assert certificate.step is None
-    assert certificate.smallest_margin == pytest.approx(proof.smallest_margin)
-    assert certificate.rounding_bound == proof.rounding_bound
+    assert certificate.smallest_margin == pytest.approx(small_proof.smallest_margin)
+    assert certificate.rounding_bound == small_proof.rounding_bound
 
 
 def test_random_weights_are_refuted_with_a_problem_they_get_wrong():
