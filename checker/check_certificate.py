@@ -133,14 +133,13 @@ class Model:
         rank = {token: number for number, token in enumerate(self.vocabulary)}
         ids = np.array([[rank[token.text] for token in line] for line in lines])
         seen, rows = self.relate(lines, queries)
-        attention, mlp = "blocks.0.attention", "blocks.0.mlp"
+        attention, mlp, heads = "blocks.0.attention", "blocks.0.mlp", self.settings["num_heads"]
 
         embedded = self.weights["embedding.weight"][ids]
         normed = self.norm("blocks.0.attention_norm", embedded)
         query = self.linear(f"{attention}.query", normed[:, -queries:])
         key = self.linear(f"{attention}.key", normed)
         value = self.linear(f"{attention}.value", normed)
-        heads = self.settings["num_heads"]
         query, key, value = (x.reshape(*x.shape[:2], heads, -1) for x in (query, key, value))
 
         scores = np.einsum("nqhk,nthk->nqth", query, key) / math.sqrt(query.shape[-1])
@@ -293,13 +292,14 @@ def check(model: Model, cases: Iterator[Neighbourhood]) -> list[Checked]:
     return checked
 
 
+@cache  # each token is listed thousands of times
+def _apart(token: Token, last: Token) -> tuple[Any, ...]:
+    return token[0], *map(lambda k, q: k - q if min(k, q) >= 0 else None, token[1:], last[1:])
+
+
 def relative(seen: list[Token] | tuple[Token, ...]) -> tuple[Any, ...]:
     """Tokens with their coordinates relative to the last one's: all that a model is given."""
-    last = seen[-1][1:]
-    return tuple(
-        (text, *(k - q if k >= 0 and q >= 0 else None for k, q in zip(where, last, strict=True)))
-        for text, *where in seen
-    )
+    return tuple(_apart(token, seen[-1]) for token in seen)
 
 
 def decode(
