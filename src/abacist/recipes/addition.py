@@ -37,9 +37,7 @@ def add_tiny() -> Recipe:
     Promise: certified in 9 of 10 seeds (results/add-tiny.json).
 
     Trained on at most 5 digits: a receptive field covers two columns, so every context occurs in sums of
-    4 digits, and shorter lines make more steps per second. So small a model can begin so badly that one
-    fall of the learning rate leaves many contexts wrong; noisy gradients of small batches and two more
-    falls bring it out.
+    4 digits, and shorter lines make more steps per second.
     """
     base = add()
     return replace(
@@ -56,14 +54,12 @@ def add_tiny() -> Recipe:
             positions=POSITIONS["place-relative"],
         ),
         training=TrainingConfig(
-            num_steps=30_000,
-            batch_size=32,
-            learning_rate=3e-2,
-            num_cycles=3,
-            final_fraction=0.01,
+            num_steps=12_000,
+            batch_size=256,
+            learning_rate=2e-2,
             weight_decay=0.0,
-            validate_every=2_500,
-            checkpoint_every=2_500,
+            validate_every=1_000,
+            checkpoint_every=1_000,
         ),
     )
 
