@@ -55,6 +55,7 @@ from safetensors.numpy import load
 
 LEAST_MARGIN = 1e-6
 NUM_PROBLEMS = 1_000
+GATED = ("geglu", "swiglu")
 START, END, DIGITS = "<start>", "<end>", "0123456789"
 EVERYWHERE, NOWHERE = -2, -1  # coordinates of a token that stands in all columns, or in none
 Array = np.ndarray[Any, Any]
@@ -96,19 +97,35 @@ class Model:
         return x @ self.weights[f"{name}.weight"].T + self.weights.get(f"{name}.bias", 0.0)
 
     def norm(self, name: str, x: Array) -> Array:
-        """RMSNorm or LayerNorm over the width."""
-        gain = self.weights[f"{name}.weight"]
+        """RMSNorm or LayerNorm over the width, or x itself where the settings leave this one out."""
+        if not self.settings.get(name, True):
+            return x
+        gain, epsilon = self.weights[f"{name}.weight"], self.settings["norm_epsilon"]
         if self.settings["norm"] == "rms":
-            return x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6) * gain
+            return x / np.sqrt((x**2).mean(-1, keepdims=True) + (epsilon or 1e-6)) * gain
         centred = x - x.mean(-1, keepdims=True)
         variance = (centred**2).mean(-1, keepdims=True)
-        return centred / np.sqrt(variance + 1e-5) * gain + self.weights[f"{name}.bias"]
+        return centred / np.sqrt(variance + (epsilon or 1e-5)) * gain + self.weights[f"{name}.bias"]
 
     def activation(self, x: Array) -> Array:
-        """ReLU, or the exact GELU."""
-        if self.settings["activation"] == "relu":
-            return np.maximum(x, 0.0)
-        return x * (1 + np.fromiter(map(math.erf, x.ravel() / 2**0.5), float).reshape(x.shape)) / 2
+        """ReLU, or x times a share from 0 to 1: the exact GELU, its tanh form, or SiLU in `swiglu`."""
+        match self.settings["activation"]:
+            case "relu":
+                return np.maximum(x, 0.0)
+            case "gelu-tanh":
+                share = np.tanh((2 / math.pi) ** 0.5 * (x + 0.044715 * x**3))
+            case "swiglu":
+                share = np.tanh(x / 2)  # SiLU is x / (1 + e^-x)
+            case _:
+                share = np.fromiter(map(math.erf, x.ravel() / 2**0.5), float).reshape(x.shape)
+        return x * (1 + share) / 2
+
+    def mlp(self, name: str, x: Array) -> Array:
+        """One hidden layer, which a second map of x multiplies in `geglu` and `swiglu`."""
+        hidden = self.activation(self.linear(f"{name}.up", x))
+        if self.settings["activation"] in GATED:
+            hidden = hidden * self.linear(f"{name}.gate", x)
+        return self.linear(f"{name}.down", hidden)
 
     def relate(self, lines: list[tuple[Token, ...]], queries: int) -> tuple[Array, list[Array]]:
         """Which tokens the last tokens see, bool (N, Q, T), and a row of each bias table, (N, Q, T).
@@ -133,9 +150,9 @@ class Model:
         rank = {token: number for number, token in enumerate(self.vocabulary)}
         ids = np.array([[rank[token.text] for token in line] for line in lines])
         seen, rows = self.relate(lines, queries)
-        attention, mlp, heads = "blocks.0.attention", "blocks.0.mlp", self.settings["num_heads"]
+        attention, heads = "blocks.0.attention", self.settings["num_heads"]
 
-        embedded = self.weights["embedding.weight"][ids]
+        embedded = self.norm("embedding_norm", self.weights["embedding.weight"][ids])
         normed = self.norm("blocks.0.attention_norm", embedded)
         query = self.linear(f"{attention}.query", normed[:, -queries:])
         key = self.linear(f"{attention}.key", normed)
@@ -151,8 +168,9 @@ class Model:
         mixed = np.einsum("nqth,nthk->nqhk", pattern, value).reshape(*ids[:, -queries:].shape, -1)
 
         residual = embedded[:, -queries:] + self.linear(f"{attention}.output", mixed)
-        hidden = self.activation(self.linear(f"{mlp}.up", self.norm("blocks.0.mlp_norm", residual)))
-        residual = residual + self.linear(f"{mlp}.down", hidden)
+        residual = residual + self.mlp("blocks.0.mlp", self.norm("blocks.0.mlp_norm", residual))
+        if self.settings["final_mlp"]:
+            residual = self.mlp("final_mlp", residual)
         return self.linear("head", self.norm("final_norm", residual))
 
 
@@ -379,12 +397,13 @@ def on_certificate(file: Path, digest: str) -> str:
 RECIPE = dict.fromkeys(("name", "task", "format", "split", "model", "training", "scoring"))
 MODEL = {
     "direction": ["causal"], "num_layers": [1], "recurrences": [1], "injection": ["none"],
-    "initial_state": ["input"], "activation": ["relu", "gelu"], "norm": ["layer", "rms"],
-    "norm_order": ["pre"], "embedding_norm": [False], "final_mlp": [False], "final_norm": [True],
-    "query_key_norm": [False], "length_scaling": [False], "tied_head": [False, True], "width": None,
-    "num_heads": None, "head_width": None, "mlp_width": None, "biases": None, "positions": None,
-    "norm_epsilon": [0.0], "init_std": None, "scaled_residual_init": None,
-    "embedding_init_std": None, "dropout": None, "dropout_on": None,
+    "initial_state": ["input"], "activation": ["relu", "gelu", "gelu-tanh", *GATED],
+    "norm": ["layer", "rms"], "norm_order": ["pre"], "embedding_norm": [False, True],
+    "final_mlp": [False, True], "final_norm": [False, True], "tied_head": [False, True],
+    "query_key_norm": [False], "length_scaling": [False], **dict.fromkeys((
+        "width", "num_heads", "head_width", "mlp_width", "norm_epsilon", "biases", "positions",
+        "init_std", "scaled_residual_init", "embedding_init_std", "dropout", "dropout_on",
+    )),
 }
 SCHEME = {
     "encoding": ["relative"], "added_to": ["input"], "offset": ["none"], "max_offset": [0],
@@ -434,23 +453,26 @@ def expected_shapes(settings: dict[str, Any], windows: Windows, vocabulary: int)
     """The shape of each tensor of a model, by its name."""
     width, hidden, heads = (settings[name] for name in ("width", "mlp_width", "num_heads"))
     inner = heads * (settings["head_width"] or width // heads)
-    attention, mlp = "blocks.0.attention", "blocks.0.mlp"
-    shapes: dict[str, Any] = {"embedding.weight": (vocabulary, width)}
+    attention, shapes = "blocks.0.attention", dict[str, Any]()
+    shapes["embedding.weight"] = (vocabulary, width)
+    mlps = ["blocks.0.mlp", *["final_mlp"] * settings["final_mlp"]]
+    into = ["up", *["gate"] * (settings["activation"] in GATED)]
     for biases, name, rows, columns in (
         ("queries-keys-values", f"{attention}.query", inner, width),
         ("queries-keys-values", f"{attention}.key", inner, width),
         ("queries-keys-values", f"{attention}.value", inner, width),
         ("attention-output", f"{attention}.output", width, inner),
-        ("mlp-hidden", f"{mlp}.up", hidden, width),
-        ("mlp-output", f"{mlp}.down", width, hidden),
+        *(("mlp-hidden", f"{mlp}.{x}", hidden, width) for mlp in mlps for x in into),
+        *(("mlp-output", f"{mlp}.down", width, hidden) for mlp in mlps),
         ("head", "head", vocabulary, width),
     ):
         if name != "head" or not settings["tied_head"]:
             shapes[f"{name}.weight"] = (rows, columns)
         shapes |= {f"{name}.bias": (rows,)} if biases in settings["biases"] else {}
-    for name in (f"{attention}_norm", f"{mlp}_norm", "final_norm"):
-        shapes[f"{name}.weight"] = (width,)
-        shapes |= {f"{name}.bias": (width,)} if settings["norm"] == "layer" else {}
+    for name in (f"{attention}_norm", "blocks.0.mlp_norm", "embedding_norm", "final_norm"):
+        if settings.get(name, True):
+            shapes[f"{name}.weight"] = (width,)
+            shapes |= {f"{name}.bias": (width,)} if settings["norm"] == "layer" else {}
     for number, (low, high) in enumerate(windows.values()):
         shapes[f"{attention}.relative.{number}.table"] = (high - low + 2, heads)
     return shapes
@@ -464,14 +486,17 @@ def read_run(directory: Path, covered: list[Columns]) -> tuple[Columns, Model, P
         check_settings("recipe", recipe, RECIPE)
         calculation = find_calculation(recipe, covered)
         check_settings("model", settings, MODEL)
+        if not 0 <= settings["norm_epsilon"] <= 0.1:
+            got = f"got {settings['norm_epsilon']}"
+            raise CannotCheckError(f"model.norm_epsilon must be from 0 to 0.1, {got}.")
         windows = find_windows(settings["positions"], calculation.windows)
         expected = expected_shapes(settings, windows, len(calculation.vocabulary))
         files = directory.glob("checkpoints/step-*/model.safetensors")
         file = max(files, key=lambda f: int(f.parent.name[5:]), default=directory / "checkpoints")
         content = file.read_bytes()
         tensors = load(content)
-    except CannotCheckError:
-        raise
+    except CannotCheckError as error:
+        raise CannotCheckError(f"{error} Type abacist prove RUN, which covers more.") from None
     except Exception as error:  # whatever else a damaged run makes of these lines
         raise CannotCheckError(f"{directory} cannot be read as a run: {error!r}.") from error
     for name in sorted({*tensors} | {*expected}):

@@ -16,8 +16,10 @@ from safetensors.numpy import load_file, save_file
 
 import abacist
 
-PROGRAM = Path(__file__).parents[2] / "checker" / "check_certificate.py"
-MOST_LINES = 500
+ROOT = Path(__file__).parents[2]
+PROGRAM = ROOT / "checker" / "check_certificate.py"
+SMALLEST = ROOT / "examples" / "smallest-adder"
+MOST_LINES = 525
 
 
 def load_program():
@@ -92,6 +94,21 @@ def test_the_count_and_the_smallest_margin_are_those_of_the_proof(outcome, proof
     assert margin == pytest.approx(proof.smallest_margin, abs=1e-9)
 
 
+def test_the_committed_adder_with_84_parameters_is_certified_as_the_record_says(tmp_path, capsys):
+    run = shutil.copytree(SMALLEST, tmp_path / "run")  # a proof writes into the run
+    (trial,) = json.loads((ROOT / "results" / "smallest-adder.json").read_text())["trials"]
+    recorded, proof = trial["certificate"], abacist.load(run).prove()
+    assert (proof.certified, proof.neighbourhoods) == (True, recorded["neighbourhoods"])
+    assert proof.smallest_margin == pytest.approx(recorded["smallest_margin"], abs=1e-9)
+    assert checker.main([str(SMALLEST)], SUMS_AND_DIFFERENCES) == 0
+    output = capsys.readouterr().out
+    assert f"{proof.neighbourhoods:,} neighbourhoods checked, 0 wrong" in output
+    margin = float(output.partition("smallest margin ")[2].split()[0])
+    assert margin == pytest.approx(recorded["smallest_margin"], abs=1e-9)
+    assert recorded["weights_sha256"] in output
+    assert "certificate.json speaks of these weights" in output
+
+
 def test_it_names_the_weights_and_counts_in_both_ways(outcome, certified):
     digest = hashlib.sha256(weights_file(certified.directory.path).read_bytes()).hexdigest()
     assert digest in outcome.stdout
@@ -105,8 +122,12 @@ def test_it_names_the_weights_and_counts_in_both_ways(outcome, certified):
         {"model.activation": "relu", "model.norm": "rms", "model.biases": "none"},
         {"model.tied_head": True, "model.head_width": 3, "model.biases": ("mlp-hidden", "head")},
         {"model.positions": "place-row-relative", "model.positions.1.init_std": 1.0},
+        {"model.activation": "gelu-tanh", "model.final_norm": False, "model.norm_epsilon": 0.01},
+        {"model.activation": "geglu", "model.embedding_norm": True, "model.norm_epsilon": 0.01}
+        | {"model.norm": "rms"},
+        {"model.activation": "swiglu", "model.final_mlp": True, "model.final_norm": False},
     ],
-    ids=lambda settings: next(iter(settings)),
+    ids=lambda settings: "-".join(map(str, settings.values())),
 )
 def test_models_of_all_covered_settings_have_the_margins_of_the_proof(
     settings, quick_settings, tmp_path, capsys
@@ -167,10 +188,16 @@ def test_a_wrong_answer_is_not_taken_for_right():
 # Planted faults ---------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def faulty(certified, tmp_path_factory):
+@pytest.fixture(
+    scope="module",
+    params=[("certified", "head.weight", (3, 0)), ("smallest", "blocks.0.mlp.down.weight", (0, 0))],
+    ids=lambda fault: fault[0],
+)
+def faulty(request, tmp_path_factory):
     """A run with one weight changed by just enough that one neighbourhood is followed by a wrong token."""
-    run = copy_of(certified.directory.path, tmp_path_factory.mktemp("runs") / "faulty")
+    name, tensor, where = request.param
+    of = SMALLEST if name == "smallest" else request.getfixturevalue(name).directory.path
+    run = copy_of(of, tmp_path_factory.mktemp("runs") / "faulty")
     task, model, *_ = checker.read_run(run, SUMS_AND_DIFFERENCES)
     cases = [case for case in task.neighbourhoods() if len(case.seen) == 6]
     right = np.array([int(case.right) if case.right.isdigit() else 12 for case in cases])
@@ -178,9 +205,9 @@ def faulty(certified, tmp_path_factory):
     def logits():
         return model.logits([case.seen for case in cases], queries=1)[:, 0]
 
-    # The head is linear, so two evaluations tell how each logit changes with one of its weights.
+    # Nothing but linear maps follows this weight, so two evaluations tell how each logit changes with it.
     before = logits()
-    model.weights["head.weight"][3, 0] += 1.0
+    model.weights[tensor][where] += 1.0
     slope = logits() - before
 
     def num_wrong(change):
@@ -196,7 +223,7 @@ def faulty(certified, tmp_path_factory):
     for _ in range(30):
         middle = (enough + too_little) / 2
         enough, too_little = (middle, too_little) if num_wrong(middle) else (enough, middle)
-    change_weight(run, "head.weight", (3, 0), enough * 1.001)
+    change_weight(run, tensor, where, enough * 1.001)
     return run
 
 
@@ -273,9 +300,9 @@ UNCOVERED = {
     "recurrences": 2,
     "injection": "add",
     "initial_state": "noise",
-    "activation": "swiglu",
+    "activation": "silu",
     "norm": "batch",
-    "norm_epsilon": 1e-12,
+    "norm_epsilon": 0.2,
     "norm_order": "post",
     "embedding_norm": True,
     "final_mlp": True,
@@ -315,10 +342,17 @@ def test_a_model_that_is_not_covered_is_refused(name, certified, tmp_path, capsy
         (lambda recipe: recipe["model"]["positions"][0].update(window=[0, 2]), "windows"),
         (lambda recipe: recipe["model"]["positions"][0].update(encoding="fire"), "encoding must"),
         (lambda recipe: recipe["model"].update(num_layers=True), "model.num_layers must be 1"),
+        (
+            lambda recipe: recipe["model"].update(activation="silu"),
+            'model.activation must be "relu" or "gelu" or "gelu-tanh" or "geglu" or "swiglu", got "silu".',
+        ),
+        (lambda recipe: recipe["model"].update(norm_epsilon=-1e-9), "from 0 to 0.1, got -1e-09."),
     ],
 )
 def test_the_refusal_names_the_setting(change, words, certified, tmp_path, capsys):
-    assert words in refusal(copy_of(certified.directory.path, tmp_path / "run", change), capsys)
+    line = refusal(copy_of(certified.directory.path, tmp_path / "run", change), capsys)
+    assert words in line
+    assert line.endswith(". Type abacist prove RUN, which covers more.\n")
 
 
 @pytest.mark.parametrize(
