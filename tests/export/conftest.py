@@ -20,6 +20,38 @@ def example() -> Run:
 
 
 @pytest.fixture(scope="session")
+def smallest() -> Run:
+    """The committed run with 84 parameters: the tanh form of GELU, a tied head, no norm before it."""
+    return abacist.load(EXAMPLES / "smallest-adder")
+
+
+OF_GATED = {
+    "geglu": {"model.embedding_norm": True, "model.norm": "layer", "model.norm_epsilon": 0.01},
+    "swiglu": {"model.final_norm": False, "model.biases": "none", "model.tied_head": True},
+}
+"""Settings of two models with gated MLPs, by activation, that show all other optional parts."""
+
+
+def _gated(activation, train_once, quick_settings) -> Run:
+    settings = quick_settings | OF_GATED[activation]
+    settings |= {"model.activation": activation, "model.final_mlp": True}
+    path = train_once(activation, lambda out: abacist.train("add", out=out, settings=settings))
+    return abacist.load(path)
+
+
+@pytest.fixture(scope="session")
+def geglu(train_once, quick_settings) -> Run:
+    """A run whose MLPs are gated by GELU, and that has hardly learned anything."""
+    return _gated("geglu", train_once, quick_settings)
+
+
+@pytest.fixture(scope="session")
+def swiglu(train_once, quick_settings) -> Run:
+    """A run whose MLPs are gated by SiLU, and that has hardly learned anything."""
+    return _gated("swiglu", train_once, quick_settings)
+
+
+@pytest.fixture(scope="session")
 def subtracting(train_once, quick_settings) -> Run:
     """A run of differences that has hardly learned anything, and has no certificate."""
     path = train_once(

@@ -35,16 +35,16 @@ def problems(operation: str, count: int) -> list[str]:
     return [f"{operand()}{operation}{operand()}" for _ in range(count)]
 
 
-@pytest.mark.parametrize("name", ["example", "subtracting"])
+@pytest.mark.parametrize("name", ["example", "smallest", "geglu", "swiglu", "subtracting"])
 def test_answers_and_logits_of_the_page_are_those_of_python(name, request, open_page):
     run = request.getfixturevalue(name)
     page = open_page(run)
-    asked = problems("+" if name == "example" else "-", 1_000)
+    asked = problems(run.task.operations[0], 1_000)
     answers = page.evaluate("asked => Promise.all(asked.map(window.abacist.solve))", asked)
     solved = run.solve(asked)
     # What has no end or no digit is no number for either.
     assert answers == [solution.answer for solution in solved]
-    if name == "example":
+    if name in ("example", "smallest"):
         assert all(solution.answer == solution.expected for solution in solved)
     logits = page.evaluate(
         "asked => { const problem = notation.parse(asked);"
@@ -144,9 +144,11 @@ def test_a_page_of_five_operations_writes_each_in_its_own_notation(calculating, 
     assert page.inner_text("#mistake").startswith("Type two numbers with + or - or * or // or % ")
 
 
-def test_the_check_of_the_page_ends_like_the_certificate(example, open_page):
-    page = open_page(example)
-    certificate = exportable.of_run(example, "html").certificate
+@pytest.mark.parametrize("name", ["example", "smallest"])
+def test_the_check_of_the_page_ends_like_the_certificate(name, request, open_page):
+    run = request.getfixturevalue(name)
+    page = open_page(run)
+    certificate = exportable.of_run(run, "html").certificate
     result = page.evaluate("window.abacist.check()")
     assert result == {
         "certified": True,
@@ -155,6 +157,20 @@ def test_the_check_of_the_page_ends_like_the_certificate(example, open_page):
         "smallestMargin": pytest.approx(certificate.smallest_margin, abs=1e-9),
     }
     assert page.evaluate("window.abacist.weightsHash") == certificate.weights_sha256
+
+
+@pytest.mark.parametrize("name", ["geglu", "swiglu"])
+def test_the_check_of_a_page_counts_the_mistakes_that_the_certificate_counts(
+    name, request, open_page
+):
+    run = request.getfixturevalue(name)
+    certificate = run.prove()
+    assert open_page(run).evaluate("window.abacist.check()") == {
+        "certified": False,
+        "neighbourhoods": certificate.neighbourhoods,
+        "wrong": certificate.wrong,
+        "smallestMargin": pytest.approx(certificate.smallest_margin, abs=1e-9),
+    }
 
 
 def test_a_model_that_errs_is_refused_by_its_page(subtracting, open_page):
@@ -314,6 +330,8 @@ def test_an_objection_that_travels_names_no_directory(path):
         ("add", {"model.num_layers": 2}, r"model.num_layers must be 1, got 2\. It can express add"),
         ("add", {"model.positions": "rope"}, r"positions.0 must be a relative bias with a window"),
         ("add", {"model.positions.0.window": (0, 2)}, r"got place \(0, 2\)\. It can"),
+        ("add", {"model.norm_order": "post"}, r"model.norm_order must be pre, got post\. It can"),
+        ("add", {"model.length_scaling": "true"}, r"model.length_scaling must be False, got True"),
         ("add", {"format": "usual"}, r"its format must be reversed"),
         ("add-many", {}, r"task.max_operands must be 2, got"),
     ],

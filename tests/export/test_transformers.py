@@ -104,6 +104,18 @@ def test_logits_and_generated_tokens_are_those_of_the_run(recipe, quick_settings
             assert written[:count] == solution.text[:count]
 
 
+def test_the_certified_adder_with_84_parameters_is_loaded_and_adds(smallest, load):
+    tokenizer, model = load(smallest)
+    assert model.num_parameters() == 84
+    lines = smallest.look("999+1").lines.tokens
+    with torch.no_grad():
+        expected = copy.deepcopy(smallest.model).double()(lines.ids, coordinates_of(lines))
+        logits = copy.deepcopy(model).double()(lines.ids.long()).logits
+    assert float((logits - expected).abs().max()) < 1e-9
+    line = model.generate(**tokenizer("999+1=", return_tensors="pt"))[0]
+    assert tokenizer.decode(line, skip_special_tokens=True) == "999+1=0001"
+
+
 def test_a_padded_batch_writes_what_single_lines_do(example, load):
     tokenizer, model = load(example)
     prompts = ["1+9=", "999999999+1=", "5+55555="]

@@ -43,13 +43,13 @@ _LAYOUTS: dict[str, tuple[str, tuple[_Windows, ...]]] = {
 """For each operation its format, and the windows that its position schemes may have."""
 _OPERATIONS = {"html": tuple(_LAYOUTS), "torch": ("+", "-"), "adderboard": ("+",)}
 """Operations that a target can express, for targets that show the whole function in a few lines."""
+_VARIANTS = "variants of them in width, heads, activation, normalisation and biases"
 _EXPRESSIBLE = {
     "html": (
-        "add, add-tiny, subtract, multiply, divide, modulo, sort, calculator, and variants of them in "
-        "width"
+        f"add, add-tiny, subtract, multiply, divide, modulo, sort, calculator, and {_VARIANTS}"
     ),
-    "torch": "add, add-tiny, subtract, and variants of them in width",
-    "adderboard": "add, add-tiny, and variants of them in width",
+    "torch": f"add, add-tiny, subtract, and {_VARIANTS}",
+    "adderboard": f"add, add-tiny, and {_VARIANTS}",
     "transformers": "decoders of a plain format, such as add, subtract, spaced and looped-abacus-small",
 }
 """What a target can express, for targets that cannot express every recipe."""
@@ -223,14 +223,12 @@ def _obstacles(recipe: Recipe, possible: tuple[str, ...]) -> Iterator[str]:
         yield f"its format must be {name}, got another one of the kind {recipe.format.kind}"
     required = {
         "direction": "causal", "num_layers": 1, "recurrences": 1, "injection": "none",
-        "initial_state": "input", "norm_order": "pre", "embedding_norm": False, "final_mlp": False,
-        "final_norm": True, "query_key_norm": False, "length_scaling": False,
+        "initial_state": "input", "norm_order": "pre", "query_key_norm": False,
+        "length_scaling": False,
     }  # fmt: skip
     for setting, value in required.items():
         if getattr(model, setting) != value:
             yield f"model.{setting} must be {value}, got {getattr(model, setting)}"
-    if model.activation not in ("relu", "gelu"):
-        yield f"model.activation must be relu or gelu, got {model.activation}"
     for number, scheme in enumerate(model.positions):
         if scheme.encoding != "relative" or scheme.window is None:
             yield (

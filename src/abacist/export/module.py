@@ -12,7 +12,7 @@ from pathlib import Path
 from abacist import __version__
 from abacist.export.exportable import Exportable
 from abacist.export.template import fill
-from abacist.models.config import BIASES
+from abacist.models.config import ModelConfig
 
 _TEMPLATE = Path(__file__).with_name("module.py.txt")
 
@@ -36,6 +36,15 @@ def read(text: str, width: int) -> str | None:
     sys.set_int_max_str_digits(0)  # numbers may have any length
     match = re.fullmatch(f"(?!0*-)([0-9]{{{width}}})(-?)<end>", text)
     return match and str(int(match[1][::-1]) - (10**width if match[2] else 0))'''
+
+_ACTIVATIONS = {
+    "relu": "relu({})",
+    "gelu": "gelu({})",
+    "gelu-tanh": 'gelu({}, approximate="tanh")',
+    "geglu": "gelu({})",
+    "swiglu": "silu({})",
+}
+"""The call of each activation, in `torch.nn.functional`."""
 
 _TIE = "        self.head.weight = self.embedding.weight\n"
 _TIED_WEIGHTS = '    tensors["head.weight"] = tensors["embedding.weight"]\n'
@@ -71,8 +80,6 @@ def module(exportable: Exportable) -> str:
 def submission(exportable: Exportable) -> str:
     """Return the file of `module`, with the two functions that AdderBoard calls."""
     config = exportable.config
-    norm = "LayerNorm" if config.norm == "layer" else "RMSNorm"
-    head = "tied" if config.tied_head else "untied"
     tricks = [
         "digits in reversed order",
         f"trained relative biases of {' and '.join(name for name, _, _ in exportable.windows)}",
@@ -82,10 +89,7 @@ def submission(exportable: Exportable) -> str:
         _BOARD,
         {
             "author": _literal(f"trained with abacist {__version__}"),
-            "architecture": _literal(
-                f"1-layer causal decoder, d={config.width}, {config.num_heads} heads of width "
-                f"{config.width_of_head}, ff={config.mlp_width}, {norm}, {head} head"
-            ),
+            "architecture": _literal(_architecture(config)),
             "tricks": _list(tricks),
         },
     )
@@ -95,6 +99,7 @@ def submission(exportable: Exportable) -> str:
 def _file(exportable: Exportable, board: str) -> str:
     run, config, operation = exportable.run, exportable.config, exportable.operation
     kind = "LayerNorm" if config.norm == "layer" else "RMSNorm"
+    norm = f"nn.{kind}(WIDTH, eps={exportable.epsilon!r})"
     problem = _PROBLEMS[operation]
     certificate = exportable.certificate
     origin = {
@@ -122,10 +127,14 @@ def _file(exportable: Exportable, board: str) -> str:
         "sizes": ", ".join(map(str, sizes)),
         "windows": f"{{{', '.join(f'{_literal(name)}: {pair}' for name, pair in windows.items())}}}",
         "operator": operation,
-        "norm": f"nn.{kind}(WIDTH, eps={exportable.epsilon!r})",
-        **{name: str(name in config.biases) for name in (*BIASES["all"], "head")},
+        "norm": norm,
+        **_optional_norms(config, norm),
+        **_mlps(config),
+        **{
+            name: str(name in config.biases)
+            for name in ("queries-keys-values", "attention-output", "head")
+        },
         "tie": _TIE if config.tied_head else "",
-        "activation": config.activation,
         "tied-weights": _TIED_WEIGHTS if config.tied_head else "",
         "read": _READ_SUM if operation == "+" else _READ_DIFFERENCE,
         "width": "" if operation == "+" else ", max(len(a), len(b))",
@@ -133,6 +142,63 @@ def _file(exportable: Exportable, board: str) -> str:
         "weights": base64.b64encode(exportable.weights).decode(),
     }
     return fill(_TEMPLATE.read_text(encoding="utf-8"), parts)
+
+
+def _architecture(config: ModelConfig) -> str:
+    """Return the settings of a model on one line."""
+    norm = "LayerNorm" if config.norm == "layer" else "RMSNorm"
+    parts = [
+        "1-layer causal decoder",
+        f"d={config.width}",
+        f"{config.num_heads} head{'s' * (config.num_heads > 1)} of width {config.width_of_head}",
+        f"ff={config.mlp_width} ({config.activation})",
+        norm if config.final_norm else f"{norm} except before the head",
+        *(["normalised embedding"] if config.embedding_norm else []),
+        *(["one more MLP before the head"] if config.final_mlp else []),
+        f"{'tied' if config.tied_head else 'untied'} head",
+    ]
+    return ", ".join(parts)
+
+
+def _optional_norms(config: ModelConfig, norm: str) -> dict[str, str]:
+    """Return the parts of the template for the normalisations that a model need not have."""
+    embedded, resid = "self.embedding(ids_BT)", "resid_BQD"
+    if config.embedding_norm:
+        embedded = f"self.embedding_norm({embedded})"
+    if config.final_norm:
+        resid = f"self.final_norm({resid})"
+    return {
+        "embedding-norm": f"        self.embedding_norm = {norm}\n" * config.embedding_norm,
+        "embedded": embedded,
+        "final-norm": f"        self.final_norm = {norm}\n" * config.final_norm,
+        "final": resid,
+    }
+
+
+def _mlps(config: ModelConfig) -> dict[str, str]:
+    """Return the parts of the template for the layer's MLP and, where there is one, the final MLP."""
+    final = "        resid_BQD = self.final_down(hidden_BQF)\n"
+    return {
+        "maps-of-mlp": _maps_of_mlp(config, ""),
+        "maps-of-final-mlp": _maps_of_mlp(config, "final_") * config.final_mlp,
+        "hidden": _hidden(config, "", "normed_BQD"),
+        "final-mlp": (_hidden(config, "final_", "resid_BQD") + final) * config.final_mlp,
+    }
+
+
+def _maps_of_mlp(config: ModelConfig, prefix: str) -> str:
+    """Return the lines that make the linear maps of an MLP."""
+    into = f"nn.Linear(WIDTH, MLP_WIDTH, bias={'mlp-hidden' in config.biases})"
+    out = f"nn.Linear(MLP_WIDTH, WIDTH, bias={'mlp-output' in config.biases})"
+    maps = {"up": into, **({"gate": into} if config.is_gated else {}), "down": out}
+    return "".join(f"        self.{prefix}{name} = {linear}\n" for name, linear in maps.items())
+
+
+def _hidden(config: ModelConfig, prefix: str, x: str) -> str:
+    """Return the line that calculates the hidden activations of an MLP from its input `x`."""
+    hidden = _ACTIVATIONS[config.activation].format(f"self.{prefix}up({x})")
+    gate = f" * self.{prefix}gate({x})" * config.is_gated
+    return f"        hidden_BQF = nn.functional.{hidden}{gate}\n"
 
 
 def _dictionary(values: dict[str, object]) -> str:

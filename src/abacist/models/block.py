@@ -25,8 +25,9 @@ class MLP(nn.Module):
         super().__init__()
         biases = "mlp-hidden" in config.biases
         self.up = nn.Linear(config.width, config.mlp_width, bias=biases)
-        gated = config.activation in ("geglu", "swiglu")
-        self.gate = nn.Linear(config.width, config.mlp_width, bias=biases) if gated else None
+        self.gate = (
+            nn.Linear(config.width, config.mlp_width, bias=biases) if config.is_gated else None
+        )
         kinds = {"relu": nn.ReLU, "gelu": nn.GELU, "geglu": nn.GELU, "swiglu": nn.SiLU}
         self.activation = (
             nn.GELU(approximate="tanh")

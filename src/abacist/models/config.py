@@ -312,6 +312,11 @@ class ModelConfig(Config):
         return self.dropout if dropped in self.dropout_on else 0.0
 
     @property
+    def is_gated(self) -> bool:
+        """Whether a second map of an MLP's input multiplies its hidden activations."""
+        return self.activation in ("geglu", "swiglu")
+
+    @property
     def width_of_head(self) -> int:
         """K, the width of one head."""
         return self.head_width or self.width // self.num_heads

@@ -158,7 +158,7 @@ class _Counted:
         """Yield the MLPs of all layers with the normalisations, and the final MLP."""
         config, norm, stream = self._config, self._norm, self._stream
         D, F, L = config.width, config.mlp_width, config.num_layers
-        num_up = 2 if config.activation in ("geglu", "swiglu") else 1
+        num_up = 2 if config.is_gated else 1
         up = self._shape(f"{num_up} × {D} × {F}", "mlp-hidden", num_up * F)
         down = self._shape(f"{F} × {D}", "mlp-output", D)
         biases = num_up * self._bias("mlp-hidden", F) + self._bias("mlp-output", D)

@@ -55,12 +55,15 @@ function erf(x) {
 }
 
 const gelu = (x) => (x * (1 + erf(x / Math.SQRT2))) / 2;
+const geluTanh = (x) => (x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)))) / 2;
+const silu = (x) => x / (1 + Math.exp(-x));
 const relu = (x) => Math.max(x, 0);
+const activations = { relu, gelu, "gelu-tanh": geluTanh, geglu: gelu, swiglu: silu };
 
 class Transformer {
   /**
-   * settings: heads, norm ("layer" or "rms"), epsilon, activation ("gelu" or "relu"), and windows: a list
-   *   of [coordinate, low, high], one for each table of relative biases.
+   * settings: heads, norm ("layer" or "rms"), epsilon, activation (one of `activations`), and windows: a
+   *   list of [coordinate, low, high], one for each table of relative biases.
    * vocabulary: the tokens, in the order of their ids.
    */
   constructor(settings, vocabulary, tensors) {
@@ -70,11 +73,11 @@ class Transformer {
     this.tensors = tensors;
     this.distances = [...settings.windows];
     if (!settings.windows.some(([coordinate]) => coordinate === "row")) this.distances.push(["row", -2, 0]);
-    this.activation = settings.activation === "relu" ? relu : gelu;
+    this.activation = activations[settings.activation];
     // In a single layer, queries, keys and values depend on the token alone.
     this.tokens = vocabulary.map((_, id) => {
       const width = this.numbers("embedding.weight").length / vocabulary.length;
-      const embedded = this.numbers("embedding.weight").subarray(id * width, (id + 1) * width);
+      const embedded = this.norm("embedding_norm", this.numbers("embedding.weight").subarray(id * width, (id + 1) * width));
       const normed = this.norm("blocks.0.attention_norm", embedded);
       const map = (name) => this.linear(`blocks.0.attention.${name}`, normed);
       return { embedded, query: map("query"), key: map("key"), value: map("value") };
@@ -106,9 +109,10 @@ class Transformer {
     return out;
   }
 
-  /** LayerNorm or RMSNorm over the width. */
+  /** LayerNorm or RMSNorm over the width, or x itself where the model has no such norm. */
   norm(name, x) {
     const weight = this.numbers(`${name}.weight`), bias = this.numbers(`${name}.bias`);
+    if (!weight) return x;
     let mean = 0, square = 0;
     if (this.settings.norm === "layer") {
       for (let i = 0; i < x.length; i++) mean += x[i] / x.length;
@@ -118,6 +122,14 @@ class Transformer {
     const out = new Float64Array(x.length);
     for (let i = 0; i < x.length; i++) out[i] = (x[i] - mean) * scale * weight[i] + (bias ? bias[i] : 0);
     return out;
+  }
+
+  /** One hidden layer; where the MLP is gated, a second map of x multiplies the hidden numbers. */
+  mlp(name, x) {
+    const hidden = this.linear(`${name}.up`, x);
+    const gate = this.numbers(`${name}.gate.weight`) && this.linear(`${name}.gate`, x);
+    for (let i = 0; i < hidden.length; i++) hidden[i] = this.activation(hidden[i]) * (gate ? gate[i] : 1);
+    return this.linear(`${name}.down`, hidden);
   }
 
   /** Whether a token attends to another token, which is itself or stands before it. */
@@ -159,10 +171,9 @@ class Transformer {
       pattern.push(shares);
     }
     const resid = add(own.embedded, this.linear("blocks.0.attention.output", mixed));
-    const hidden = this.linear("blocks.0.mlp.up", this.norm("blocks.0.mlp_norm", resid));
-    for (let i = 0; i < hidden.length; i++) hidden[i] = this.activation(hidden[i]);
-    const out = this.linear("blocks.0.mlp.down", hidden);
-    return { logits: this.linear("head", this.norm("final_norm", add(resid, out))), seen, pattern };
+    const last = add(resid, this.mlp("blocks.0.mlp", this.norm("blocks.0.mlp_norm", resid)));
+    const out = this.numbers("final_mlp.up.weight") ? this.mlp("final_mlp", last) : last;
+    return { logits: this.linear("head", this.norm("final_norm", out)), seen, pattern };
   }
 
   /** What each head adds to the score of a pair, for where the two tokens stand. */
