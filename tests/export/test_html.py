@@ -173,6 +173,14 @@ def test_the_check_of_a_page_counts_the_mistakes_that_the_certificate_counts(
     }
 
 
+def test_a_page_does_not_say_that_a_model_without_training_learned(smallest, open_page):
+    page = open_page(smallest)
+    assert "84 numbers inside. Its run has 0 steps of training" in page.inner_text("#lead")
+    assert "It learned from" not in page.inner_text("body")
+    page.locator("#sheet button").first.click()
+    assert "its head attended to them" in page.inner_text("#looked")
+
+
 def test_a_model_that_errs_is_refused_by_its_page(subtracting, open_page):
     page = open_page(subtracting)
     assert "no certificate" in page.inner_text("#lead")

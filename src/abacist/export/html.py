@@ -107,7 +107,11 @@ def _data(exportable: Exportable) -> dict[str, object]:
             "seed": run.seed,
             "step": run.step,
             "parameters": run.model.num_parameters,
-            "examples": f"{wording.problems} numbers of at most {exportable.most_digits} digits",
+            "examples": (
+                f"{wording.problems} numbers of at most {exportable.most_digits} digits"
+                if run.step
+                else None
+            ),
             "claim": wording.claim.format(exportable.most_numbers),
         },
         "certificate": certificate

@@ -3,8 +3,11 @@
 function describe() {
   const { certificate, facts } = data;
   const numbers = count(facts.parameters);
+  const origin = facts.examples
+    ? `It learned from ${facts.examples}, and nobody programmed it.`
+    : "Its run has 0 steps of training, so these are random or come from another program.";
   $("lead").replaceChildren(
-    `It is a transformer, the kind of network that powers chatbots, with ${numbers} numbers inside. It learned from ${facts.examples}, and nobody programmed it. `,
+    `It is a transformer, the kind of network that powers chatbots, with ${numbers} numbers inside. ${origin} `,
     element("strong", {}, certificate
       ? `It ${facts.claim} without a mistake, and this page proves it in front of you.`
       : "It has no certificate. The check below shows whether it could have one."),
@@ -25,7 +28,7 @@ function describe() {
     "in the certificate": certificate ? element("span", { class: certificate.weightsHash === weightsHash ? "good" : "bad" }, certificate.weightsHash === weightsHash ? "✓ the same; computed here from the weights in this file" : `✗ another one: ${certificate.weightsHash}`) : "–",
     recipe: `${facts.recipe}, seed ${facts.seed}, step ${count(facts.step)}`,
     parameters: numbers,
-    "trained on": facts.examples,
+    "trained on": facts.examples ?? "–",
   };
   $("facts").replaceChildren(...Object.entries(rows).flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
 }

@@ -136,7 +136,7 @@ function look(k) {
   const runnerUp = notation.shown(data.vocabulary[order[1]].replace(END, "stopping"));
   const margin = step.logits[order[0]] - step.logits[order[1]];
   $("looked").replaceChildren(
-    element("p", {}, element("b", {}, said), `, ${percent(step.share)} certain, ${decimals(margin, 1)} logits ahead of ${runnerUp}. It saw only these tokens, and its heads attended to them in these shares (%):`),
+    element("p", {}, element("b", {}, said), `, ${percent(step.share)} certain, ${decimals(margin, 1)} logits ahead of ${runnerUp}. It saw only these tokens, and its ${step.pattern.length > 1 ? "heads" : "head"} attended to them in these shares (%):`),
     element("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": "Attention of each head" }, element("table", { class: "heads" }, element("thead", {}, head), element("tbody", {}, ...rows))),
   );
 }
