@@ -144,6 +144,12 @@ def test_a_cosine_can_fall_several_times():
     after_warm_up = TrainingConfig(num_cycles=3, decay_from="warmup", **STEPS)
     assert [learning_rate(after_warm_up, step) for step in (10, 40, 70)] == [1.0] * 3
     assert learning_rate(after_warm_up, 99) < 0.21
+    assert learning_rate(after_warm_up, 100) == 0.2
+
+
+def test_a_cosine_may_have_no_step_left_after_the_warm_up():
+    config = TrainingConfig(decay_from="warmup", **STEPS | {"warmup_steps": 100})
+    assert [learning_rate(config, step) for step in (49, 99)] == [0.5, 1.0]
 
 
 def test_a_linear_schedule_falls_evenly_from_the_warm_up_to_the_end():

@@ -23,6 +23,8 @@ def _height(config: TrainingConfig, step: int) -> float:
     if config.schedule == "cosine":
         begin = config.warmup_steps if config.decay_from == "warmup" else 0
         num_steps = max(1, config.num_steps - begin)
+        if step >= config.num_steps:
+            return 0.0
         # In integers, so that a cycle begins exactly at its first step.
         done = max(0, step - begin) * config.num_cycles % num_steps / num_steps
         return 0.5 * (1 + math.cos(math.pi * done))
