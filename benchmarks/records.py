@@ -14,8 +14,8 @@ from all records.
 Seeds are trained one after the other, each in a process of its own, so that seconds and memory are
 those that a user sees. With `--jobs N`, N of them are trained side by side, which takes longer for
 each: they share the processor's caches and its memory. What a trained model is asked is in
-recipes/examinations.py. `seconds` is clock time of training alone; `processor_seconds` is not
-lengthened by other programs.
+recipes/examinations.py. `seconds` is clock time of training alone; `processor_seconds` does not count
+the time that other programs take.
 """
 
 import argparse
@@ -106,8 +106,9 @@ HEAD = """\
 This page has a section for every recipe with a committed record, with the command that makes the record.
 `python benchmarks/records.py --pages` generates the page.
 
-Training times are seconds of the processor, which the other work of the machine does not lengthen.
-A seed that was resumed has seconds of the clock.
+Training times are seconds of the processor, which do not count the time that other work takes from it.
+Work beside it on the same core makes it slower, by up to a half.
+A seed that was resumed has seconds of the clock in its column and does not count in the median.
 All problems belong to the test split, unless a row names every problem of a space or a set of probes.
 Errors are counted on the last checkpoint.
 
@@ -148,13 +149,11 @@ def records() -> dict[str, dict[str, Any]]:
 def training_seconds(seeds: list[dict[str, Any]]) -> float:
     """Return the median training time, the one figure that the README, this page and recipes state.
 
-    It is counted in seconds of the processor, which other programs do not lengthen, or of the clock
-    where a record lacks those of a seed that was resumed.
+    It is counted in seconds of the processor, of those seeds that were trained in one piece; a seed
+    that was resumed has lost those before. Where all were resumed, seconds of the clock are counted.
     """
-    processor = [seed["processor_seconds"] for seed in seeds]
-    if None in processor:
-        return float(statistics.median(seed["seconds"] for seed in seeds))
-    return float(statistics.median(processor))
+    processor = [seed["processor_seconds"] for seed in seeds if seed["processor_seconds"]]
+    return float(statistics.median(processor or [seed["seconds"] for seed in seeds]))
 
 
 def certified(seeds: list[dict[str, Any]]) -> str:
