@@ -22,7 +22,7 @@ class Outcome:
     seconds: float
     """Training time in seconds of the clock, validation and checkpoints included."""
     processor_seconds: float | None
-    """Training time in seconds of the processor, without the time that other programs take; None if training was resumed."""
+    """Training time in seconds of the processor, without that of other programs; None if training was resumed."""
     steps: int
     """Number of optimiser steps."""
     batch_size: int
