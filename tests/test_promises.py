@@ -35,11 +35,13 @@ def stated(name: str, label: str) -> str:
 
 
 def training_time(seeds: list[dict]) -> str:
-    """Return the median training time of a record as a docstring states it."""
-    processor = [seed["processor_seconds"] for seed in seeds]
-    is_clock_time = None in processor
-    times = [seed["seconds"] for seed in seeds] if is_clock_time else processor
-    seconds = statistics.median(times)
+    """Return the median training time of a record as a docstring states it.
+
+    Seeds that were resumed have no seconds of the processor and count only where all were.
+    """
+    times = [seed["processor_seconds"] for seed in seeds if seed["processor_seconds"]]
+    is_clock_time = not times
+    seconds = statistics.median(times or [seed["seconds"] for seed in seeds])
     rounded = f"{seconds:.0f} seconds" if seconds < 100 else f"{seconds / 60:.0f} minutes"
     return f"about {rounded}{' (clock time)' * is_clock_time} of training on one core"
 
