@@ -125,7 +125,7 @@ def _origin(exportable: Exportable) -> str:
         lines.append(
             f"| extensions that do not travel | {_plain(', '.join(exportable.extensions))} |"
         )
-    if repeat is not None and run.step:
+    if repeat is not None:
         lines.append(f"\nTo train it again:\n\n    {_plain(repeat)}")
     return "\n".join(lines) + "\n"
 
