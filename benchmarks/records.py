@@ -107,7 +107,7 @@ This page has a section for every recipe with a committed record, with the comma
 `python benchmarks/records.py --pages` generates the page.
 
 Training times are seconds of the processor, which do not count the time that other work takes from it.
-Work beside it on the same core makes it slower, by up to a half.
+Other work on the same core can still lengthen them, since it shares the caches and the execution units.
 A seed that was resumed has seconds of the clock in its column and does not count in the median.
 All problems belong to the test split, unless a row names every problem of a space or a set of probes.
 Errors are counted on the last checkpoint.
@@ -152,8 +152,9 @@ def training_seconds(seeds: list[dict[str, Any]]) -> float:
     It is counted in seconds of the processor, of those seeds that were trained in one piece; a seed
     that was resumed has lost those before. Where all were resumed, seconds of the clock are counted.
     """
-    processor = [seed["processor_seconds"] for seed in seeds if seed["processor_seconds"]]
-    return float(statistics.median(processor or [seed["seconds"] for seed in seeds]))
+    processor = [seed["processor_seconds"] for seed in seeds]
+    whole = [seconds for seconds in processor if seconds is not None]
+    return float(statistics.median(whole or [seed["seconds"] for seed in seeds]))
 
 
 def certified(seeds: list[dict[str, Any]]) -> str:

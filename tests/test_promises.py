@@ -5,8 +5,8 @@ recipes/__init__.py describes the fixed words in which they are stated.
 
 import json
 import re
-import statistics
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
@@ -35,13 +35,9 @@ def stated(name: str, label: str) -> str:
 
 
 def training_time(seeds: list[dict]) -> str:
-    """Return the median training time of a record as a docstring states it.
-
-    Seeds that were resumed have no seconds of the processor and count only where all were.
-    """
-    times = [seed["processor_seconds"] for seed in seeds if seed["processor_seconds"]]
-    is_clock_time = not times
-    seconds = statistics.median(times or [seed["seconds"] for seed in seeds])
+    """Return the training time that the pages state of a record, as a docstring states it."""
+    seconds = run_path(str(RESULTS.parent / "benchmarks/records.py"))["training_seconds"](seeds)
+    is_clock_time = all(seed["processor_seconds"] is None for seed in seeds)
     rounded = f"{seconds:.0f} seconds" if seconds < 100 else f"{seconds / 60:.0f} minutes"
     return f"about {rounded}{' (clock time)' * is_clock_time} of training on one core"
 
