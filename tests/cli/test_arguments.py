@@ -56,7 +56,7 @@ def test_an_unknown_option_is_never_proposed_instead_of_itself(run):
     """A recipe has a name, but no option changes it."""
     code, _, err = run("train", "add", "--name", "sums")
     assert code == 2
-    assert "'--name' to abacist train: did you mean '--model.norm'?" in err
+    assert "'--name' to abacist train: did you mean '--examples'?" in err
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -4,11 +4,12 @@ import pytest
 import torch
 
 from abacist import generators
-from abacist.data import stream
+from abacist.data import examples
 from abacist.data.config import SplitConfig, SplitName
+from abacist.data.examples import Examples, balanced_problems, first_problems
 from abacist.data.export import all_problems
 from abacist.data.split import draw_from_split, hash_problems, in_split, is_exempt, split_names
-from abacist.data.stream import TrainingStream, balanced_problems, first_problems
+from abacist.data.stream import TrainingStream
 from abacist.errors import ConfigurationError
 from abacist.formats.config import FORMATS
 from abacist.tasks.config import TASKS, ArithmeticConfig, ModularAdditionConfig
@@ -28,7 +29,8 @@ def stream_of(
 ):
     config = ArithmeticConfig(max_digits=3)
     format = FORMATS[name].build(config)
-    return TrainingStream(TASK, format, SPLIT, batch_size, seed, num_examples, **options)
+    drawn = None if num_examples is None else Examples(num_examples)
+    return TrainingStream(TASK, format, SPLIT, batch_size, seed, drawn, **options)
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -131,7 +133,7 @@ def test_the_first_problems_are_distinct_problems_of_the_training_split_in_the_s
 
 
 def test_a_set_larger_than_the_space_is_refused_with_the_size_of_the_space(monkeypatch):
-    monkeypatch.setattr(stream, "_DRAWN_AT_ONCE", 1_000)
+    monkeypatch.setattr(examples, "_DRAWN_AT_ONCE", 1_000)
     task = ModularAdditionConfig(modulus=7).build()
     config = SplitConfig(test_fraction=0.4)
     space = task.space()

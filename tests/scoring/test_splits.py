@@ -5,8 +5,8 @@ from dataclasses import replace
 import torch
 from trained_models import ignored
 
+from abacist.data.examples import Examples, first_problems
 from abacist.data.split import hash_problems, in_split
-from abacist.data.stream import first_problems
 from abacist.intervals import difference
 from abacist.scoring.exact_match import exact_match
 from abacist.scoring.measures import ALL, measure
@@ -29,7 +29,7 @@ def test_rows_are_of_their_splits(half_right):
 
 
 def test_a_fixed_training_set_is_scored_on_its_own_problems(half_right):
-    fixed = replace(half_right, num_examples=500)
+    fixed = replace(half_right, examples=Examples(500))
     sample = _sample(fixed, "train", 400)
     trained = first_problems(fixed.task, fixed.split, 500, fixed.seed)
     hashes = hash_problems(sample, ordered=True)
@@ -38,7 +38,7 @@ def test_a_fixed_training_set_is_scored_on_its_own_problems(half_right):
 
 
 def test_the_sample_of_a_balanced_training_set_has_all_lengths(half_right):
-    fixed = replace(half_right, num_examples=500, balanced_examples=True)
+    fixed = replace(half_right, examples=Examples(500, balanced=True))
     sample, longest = _sample(fixed, "train", 100), half_right.task.config.max_digits
     assert len(sample) == 100
     assert set(sample.lengths_BN.flatten().tolist()) == set(range(1, longest + 1))

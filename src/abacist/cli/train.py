@@ -63,6 +63,7 @@ def run(arguments: list[str]) -> int:
     if parsed.resume:
         for option, is_typed, inherited in (
             ("--overwrite", parsed.overwrite, "what"),
+            ("--examples", parsed.examples is not None, "the problems that"),
             ("--watch", parsed.watch is not None, "the problems that"),
             ("--quick", parsed.quick is not None, "the steps that"),
         ):
@@ -135,6 +136,11 @@ def make_parser() -> Parser:
     )
     parser.add_accept_changed_extension()
     parser.add_argument("--overwrite", action="store_true", help="replace the run in --out")
+    parser.add_argument(
+        "--examples",
+        metavar="FILE",
+        help="problems, one a line, to train on instead of drawn ones",
+    )
     parser.add_argument(
         "--watch",
         metavar="FILE",

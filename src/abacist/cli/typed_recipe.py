@@ -1,9 +1,8 @@
-"""The recipe that a command's arguments ask for, with its settings and its watched problems."""
+"""The recipe that a command's arguments ask for, with its settings and its lists of problems."""
 
 import argparse
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +14,35 @@ from abacist.recipes.shortening import shortened
 
 
 def typed_recipe(parsed: argparse.Namespace, changes: dict[str, str]) -> Recipe:
-    """Return the recipe with the settings that were typed, and with the problems of --watch."""
+    """Return the recipe with the settings that were typed, and with the problems of --examples and --watch."""
     whole = recipes.find(parsed.recipe or "add")
     if parsed.quick is not None:
         whole = shortened(whole, parsed.quick)
+    lists = {
+        f"training.{name}": _problems_in(f"--{name}", path)
+        for name in ("examples", "watch")
+        if (path := getattr(parsed, name)) is not None
+    }
     try:
-        recipe = override(whole, changes)
+        return override(whole, {**changes, **lists})
     except ConfigurationError as error:
         raise ConfigurationError(f"{error}{_advice(whole, changes)}") from error
-    if parsed.watch is None:
-        return recipe
+
+
+def _problems_in(option: str, path: str) -> tuple[str, ...]:
+    """Return the lines of a text file, without blank ones."""
     try:
-        lines = Path(parsed.watch).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
-            f"--watch {parsed.watch} cannot be read: {error}. Type a text file with one problem a line."
+            f"{option} {path} cannot be read: {error}. Type a text file with one problem a line."
         ) from error
-    watch = tuple(line.strip() for line in lines if line.strip())
-    return replace(recipe, training=replace(recipe.training, watch=watch))
+    problems = tuple(line.strip() for line in lines if line.strip())
+    if not problems:
+        raise ConfigurationError(
+            f"{option} {path} holds no problem. Type a text file with one problem a line."
+        )
+    return problems
 
 
 def _advice(recipe: Recipe, changes: Mapping[str, str]) -> str:

@@ -22,17 +22,15 @@ from torch import Tensor
 
 from abacist import generators
 from abacist.data.config import SplitConfig
-from abacist.data.split import draw_from_split, hash_problems
+from abacist.data.examples import Examples
+from abacist.data.split import draw_from_split
 from abacist.errors import ConfigurationError
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.format import Format
-from abacist.tasks.arithmetic import Arithmetic
-from abacist.tasks.problems import Problems, concatenate, first_occurrences
+from abacist.tasks.problems import Problems
 from abacist.tasks.task import Task
 
 _STEPS_PER_BLOCK = 32
-_DRAWN_AT_ONCE = 65_536
-_MOST_FRUITLESS_DRAWS = 50
 _CPU = torch.device("cpu")
 _PREFETCHER = ThreadPoolExecutor(1, "batches")
 """Thread that generates the next block while a GPU computes on the current one."""
@@ -63,11 +61,10 @@ class TrainingStream:
         split: SplitConfig,
         batch_size: int,
         seed: int,
-        num_examples: int | None = None,
+        examples: Examples | None = None,
         device: torch.device = _CPU,
         stage: int | None = None,
         *,
-        balanced: bool = False,
         keep_partial_batches: bool = False,
         mixed_lengths: bool = False,
     ) -> None:
@@ -81,19 +78,18 @@ class TrainingStream:
             split: the splits.
             batch_size: number of lines in a batch.
             seed: seed of the problems and of their order.
-            num_examples: number of fixed problems, through which the stream cycles; None draws
-                fresh problems forever.
+            examples: fixed problems, through which the stream cycles; None draws fresh problems
+                forever.
             device: device of the batches. Blocks are sent to a GPU one block in advance.
             stage: index of the curriculum's stage, which has problems of its own; None for the rest.
-            balanced: whether the fixed problems are equally many of each combination of lengths,
-                with repeats, instead of distinct.
             keep_partial_batches: whether each epoch over the fixed problems ends with a smaller
                 batch of those that do not fill one.
             mixed_lengths: whether each problem of a batch has lengths of its own, also where the
                 format lays out lines of one shape alike.
 
         Raises:
-            ConfigurationError: `num_examples` is smaller than a batch or larger than the split.
+            ConfigurationError: there are fewer fixed problems than a batch holds, or they are not
+                problems to train on (see `Examples`).
         """
         self._purpose: tuple[str | int, ...] = ("train",) if stage is None else ("stage", stage)
         self._device = device
@@ -101,14 +97,14 @@ class TrainingStream:
         self.task, self.format, self.split = task, format, split
         self.batch_size, self.seed = batch_size, seed
         self._fixed = None
-        if num_examples is not None:
-            if num_examples < batch_size:
+        if examples is not None:
+            if examples.count < batch_size:
+                name = "examples" if examples.listed else "num_examples"
                 raise ConfigurationError(
-                    f"training.num_examples must be at least the batch size, {batch_size}, got "
-                    f"{num_examples}. Try --training.num_examples {batch_size} or a smaller "
-                    "--training.batch_size."
+                    f"training.{name} must be at least the batch size, {batch_size}, got "
+                    f"{examples.count}. Try --training.batch_size {examples.count}."
                 )
-            self._fixed = fixed_problems(task, split, num_examples, seed, balanced)
+            self._fixed = examples.problems(task, split, seed)
         self._keeps_partial, self._mixes = keep_partial_batches, mixed_lengths
         self._block_number = -1
 
@@ -214,76 +210,3 @@ def _by_length(lengths_SB: Tensor, generator: torch.Generator) -> Tensor:
     """
     steps = torch.randperm(len(lengths_SB), generator=generator)
     return lengths_SB.flatten().argsort(stable=True).view(lengths_SB.shape)[steps]
-
-
-def fixed_problems(
-    task: Task, split: SplitConfig, num_problems: int, seed: int, balanced: bool = False
-) -> Problems:
-    """Return the problems of a fixed training set: `first_problems`, or `balanced_problems`."""
-    draw = balanced_problems if balanced else first_problems
-    return draw(task, split, num_problems, seed)
-
-
-def sample_of_fixed_problems(
-    task: Task, split: SplitConfig, num_problems: int, seed: int, balanced: bool, count: int
-) -> Problems:
-    """Return at most `count` problems of a fixed training set of `num_problems`.
-
-    They are the first ones trained on. A balanced set is sorted by length, so its sample is spread
-    evenly over all of it.
-    """
-    if not balanced:
-        return first_problems(task, split, min(count, num_problems), seed)
-    problems = balanced_problems(task, split, num_problems, seed)
-    return problems[:: len(problems) // min(len(problems), count)][:count]
-
-
-def balanced_problems(task: Task, split: SplitConfig, num_problems: int, seed: int) -> Problems:
-    """Return training problems, equally many of each operation and combination of lengths.
-
-    Problems are drawn independently of each other, so short ones repeat. Where `num_problems` is
-    not a multiple of the number of combinations, some have one problem more.
-
-    Raises:
-        ConfigurationError: the combinations of the task cannot be listed.
-    """
-    shapes = task.every_shape() if isinstance(task, Arithmetic) else None
-    if shapes is None:
-        raise ConfigurationError(
-            "training.balanced_examples needs a task whose combinations of lengths can be listed: "
-            "arithmetic with a fixed number of operands and sampling lengths. "
-            "Try --training.balanced_examples false."
-        )
-    rows = torch.arange(num_problems) * len(shapes) // num_problems
-    generator = generators.generator(seed, "examples", "balanced")
-    return draw_from_split(task, shapes[rows], "train", split, generator)
-
-
-def first_problems(task: Task, split: SplitConfig, num_problems: int, seed: int) -> Problems:
-    """Return the first `num_problems` distinct problems of the training split, in the order of a seed.
-
-    Commuted problems count as distinct, as in lists of random pairs.
-
-    Raises:
-        ConfigurationError: the training split has too few problems.
-    """
-    parts: list[Problems] = []
-    seen = torch.empty(0, dtype=torch.int64)
-    fruitless, block = 0, 0
-    while len(seen) < num_problems and fruitless < _MOST_FRUITLESS_DRAWS:
-        generator = generators.generator(seed, "examples", block)
-        shapes = task.draw_shapes(_DRAWN_AT_ONCE, generator)
-        problems = draw_from_split(task, shapes, "train", split, generator)
-        hashes = hash_problems(problems, ordered=True)
-        new = first_occurrences(hashes)
-        new = new[~torch.isin(hashes[new], seen)][: num_problems - len(seen)]
-        seen = torch.cat([seen, hashes[new]])
-        parts.append(problems[new])
-        fruitless = 0 if len(new) else fruitless + 1
-        block += 1
-    if len(seen) < num_problems:
-        raise ConfigurationError(
-            f"training.num_examples must be at most {len(seen):,}, the number of problems in the "
-            f"training split, got {num_problems:,}. Try --training.num_examples none."
-        )
-    return concatenate(parts)

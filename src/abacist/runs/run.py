@@ -25,6 +25,7 @@ from abacist.certificates.certificate import MAX_MINUTES, prove
 from abacist.certificates.enclosures import PRECISIONS
 from abacist.certificates.record import Certificate
 from abacist.configuration import override
+from abacist.data.examples import Examples
 from abacist.devices import find_device
 from abacist.errors import CheckpointError, ConfigurationError, ProblemError
 from abacist.formats.format import Format
@@ -47,6 +48,7 @@ from abacist.tasks.config import ArithmeticConfig
 from abacist.tasks.task import Task
 from abacist.training.checkpoint import read as read_checkpoint
 from abacist.training.checkpoint import weights_sha256 as sha256_of_weights
+from abacist.training.config import TrainingConfig
 
 
 class Run:
@@ -226,8 +228,7 @@ class Run:
             split=self.recipe.split,
             scoring=override(self.recipe.scoring, settings),
             seed=self.seed,
-            num_examples=self.recipe.training.num_examples,
-            balanced_examples=self.recipe.training.balanced_examples,
+            examples=examples_of(self.recipe.training),
         )
 
     def prove(
@@ -326,6 +327,15 @@ def build_problems(recipe: Recipe) -> tuple[Task, Format]:
     Raises `ConfigurationError` if the format cannot write the problems of the task.
     """
     return recipe.task.build(), recipe.format.build(recipe.task)
+
+
+def examples_of(training: TrainingConfig) -> Examples | None:
+    """Return the fixed problems that a recipe trains on; None if it draws fresh ones forever."""
+    if training.examples:
+        return Examples(len(training.examples), listed=training.examples)
+    if training.num_examples is None:
+        return None
+    return Examples(training.num_examples, training.balanced_examples)
 
 
 def stage_task(recipe: Recipe, number: int) -> Task:

@@ -11,7 +11,7 @@ import torch
 from abacist import extensions, files, generators
 from abacist.configuration import to_json
 from abacist.data.split import draw_from_split
-from abacist.data.stream import Batches, Curriculum, TrainingStream, sample_of_fixed_problems
+from abacist.data.stream import Batches, Curriculum, TrainingStream
 from abacist.devices import find_device
 from abacist.errors import CheckpointError, RunError, check_between
 from abacist.formats.annotated import AnnotatedTokens
@@ -27,7 +27,7 @@ from abacist.runs.directory import (
     is_unclaimed,
     read_recipe,
 )
-from abacist.runs.run import Run, build_model, build_problems, stage_task
+from abacist.runs.run import Run, build_model, build_problems, examples_of, stage_task
 from abacist.scoring.measures import ALL, measure
 from abacist.scoring.typed import read_typed
 from abacist.tasks.problems import Problems
@@ -297,7 +297,7 @@ def _batches(
     training = recipe.training
 
     def stream(task_of_stage: Task, stage: int | None = None) -> TrainingStream:
-        examples = training.num_examples if stage is None else None
+        examples = examples_of(training) if stage is None else None
         return TrainingStream(
             task_of_stage,
             format,
@@ -307,7 +307,6 @@ def _batches(
             examples,
             device,
             stage,
-            balanced=training.balanced_examples,
             keep_partial_batches=training.keep_partial_batches,
             mixed_lengths=training.mixed_lengths,
         )
@@ -340,15 +339,8 @@ def _validation(run: Run) -> Callable[[], Validation]:
 def _training_sample(task: Task, recipe: Recipe, seed: int) -> Problems:
     """Return a sample of a fixed training set, or problems drawn as in training."""
     training = recipe.training
-    if training.num_examples is not None:
-        return sample_of_fixed_problems(
-            task,
-            recipe.split,
-            training.num_examples,
-            seed,
-            training.balanced_examples,
-            training.sample_problems,
-        )
+    if (examples := examples_of(training)) is not None:
+        return examples.sample(task, recipe.split, seed, training.sample_problems)
     generator = generators.generator(seed, "training sample")
     shapes = task.draw_shapes(training.sample_problems, generator)
     return draw_from_split(task, shapes, "train", recipe.split, generator)

@@ -5,7 +5,6 @@ training problems does not.
 """
 
 from abacist.data.config import SplitName
-from abacist.data.stream import sample_of_fixed_problems
 from abacist.intervals import Proportion, difference
 from abacist.models.teacher_forcing import IGNORED
 from abacist.scoring.exact_match import ScoredBatch, Verdicts
@@ -68,13 +67,7 @@ SPLITS = Suite(
 
 def _sample(trained_model: TrainedModel, split: SplitName, count: int) -> Problems:
     """Draw problems of a split, or take a sample of the training problems if these are fixed."""
-    if split == "train" and trained_model.num_examples is not None:
-        return sample_of_fixed_problems(
-            trained_model.task,
-            trained_model.split,
-            trained_model.num_examples,
-            trained_model.seed,
-            trained_model.balanced_examples,
-            count,
-        )
+    examples = trained_model.examples
+    if split == "train" and examples is not None:
+        return examples.sample(trained_model.task, trained_model.split, trained_model.seed, count)
     return as_in_training(trained_model, count, "splits", split)

@@ -8,6 +8,7 @@
 from dataclasses import dataclass, field, replace
 
 from abacist.data.config import SplitConfig
+from abacist.data.examples import Examples
 from abacist.formats.calculator import CalculatorFormat
 from abacist.formats.format import Format
 from abacist.models.transformer import Transformer
@@ -29,10 +30,8 @@ class TrainedModel:
     """How many problems each suite asks."""
     seed: int = 0
     """Seed of the training; the samples of the suites depend on it as well."""
-    num_examples: int | None = None
-    """Number of fixed training problems; None where training drew fresh problems forever."""
-    balanced_examples: bool = False
-    """Whether the fixed problems are equally many of each combination of lengths."""
+    examples: Examples | None = None
+    """The fixed training problems; None where training drew fresh problems forever."""
 
     def in_notation_of(self, problem: Problems) -> "TrainedModel":
         """Return the same model with the task and the format of the notation of one problem.

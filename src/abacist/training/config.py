@@ -46,10 +46,12 @@ class TrainingConfig(Config):
     """Number of problems in each optimiser step."""
     num_examples: int | None = setting(None, low=1, high=_MOST_STEPS, suggestion=50_000)
     """Number of fixed training problems, through which training cycles; none draws fresh problems forever."""
+    examples: tuple[str, ...] = ()
+    """Problems to train on instead of drawn ones, through which training cycles; --examples reads them from a file."""
     balanced_examples: bool = False
     """With `num_examples`: equally many problems of each combination of lengths, with repeats, instead of distinct ones."""  # noqa: E501
     keep_partial_batches: bool = False
-    """With `num_examples`: end each epoch with a smaller batch of the problems that do not fill one, instead of leaving them out."""  # noqa: E501
+    """With `num_examples` or `examples`: end each epoch with a smaller batch of the problems that do not fill one, instead of leaving them out."""  # noqa: E501
     mixed_lengths: bool = False
     """Draw the lengths of each problem of a batch independently, and pad; otherwise all problems of a batch have the same lengths where the format allows."""  # noqa: E501
     curriculum: tuple[Stage, ...] = ()
@@ -139,8 +141,16 @@ class TrainingConfig(Config):
                 f"{path}.num_cycles {self.num_cycles} applies to the cosine only, got schedule "
                 f"{self.schedule}. Try --{path}.schedule cosine, or --{path}.num_cycles 1."
             )
-        for name in ("balanced_examples", "keep_partial_batches"):
-            if getattr(self, name) and self.num_examples is None:
+        if self.examples and self.num_examples is not None:
+            yield (
+                f"{path}.num_examples draws problems and {path}.examples lists them, got both. "
+                f"Try --{path}.num_examples none."
+            )
+        for name, is_possible in (
+            ("balanced_examples", self.num_examples is not None),
+            ("keep_partial_batches", self.num_examples is not None or bool(self.examples)),
+        ):
+            if getattr(self, name) and not is_possible:
                 yield (
                     f"{path}.{name} is about a fixed number of problems, got {path}.num_examples none. "
                     f"Try --{path}.num_examples 50000, or --{path}.{name} false."
