@@ -2,6 +2,7 @@
 
 import copy
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ from abacist.configuration import override
 from abacist.models.transformer import Transformer
 from abacist.recipes import find
 from abacist.runs.run import build_model, build_problems
+from abacist.scoring.exact_match import exact_match
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.problems import Problems
 
@@ -288,3 +290,28 @@ def test_no_score_exceeds_its_bound(certified):
             0, 2, 3, 1
         )
         assert float(scores.abs().max()) * 8**-0.5 <= attention.largest_score(norm)
+
+
+def test_every_wrong_neighbourhood_is_reported_in_a_problem_that_the_model_gets_wrong(small):
+    model = copy.deepcopy(small.model)
+    with torch.no_grad():
+        model.embedding.weight[7] += 0.6
+    damaged, reported = replace(small.trained_model(), model=model), []
+    certificate = prove(damaged, on_mistake=reported.append)
+    assert 0 < certificate.wrong < certificate.neighbourhoods
+    assert len(reported) == certificate.wrong
+    assert not exact_match(damaged, damaged.task.parse(reported)).correct.any()
+
+
+def test_a_mistake_that_operations_share_is_reported_for_each_of_them():
+    recipe = find("calculator")
+    model = TrainedModel(build_model(recipe).eval(), *build_problems(recipe))
+    context = SimpleNamespace(operands=lambda case: ["12", "5"], operations=("//", "%"))
+    problems = module._problems_with(model, [(context, 0)])
+    assert model.task.expressions(problems) == ["12//5", "12%5"]
+
+
+def test_nothing_is_reported_of_a_certified_model(small):
+    reported = []
+    assert prove(small.trained_model(), on_mistake=reported.append).certified
+    assert reported == []

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from abacist.cli import COMMANDS
+from abacist.data.split import split_names
 from abacist.training import checkpoint
 
 
@@ -171,6 +172,27 @@ def test_prove_exits_1_with_a_counterexample(run, untrained):
     assert certificate["wrong"] > 0
     assert certificate["counterexample"]["correct"] is False
     assert run("prove", str(untrained.path))[1].startswith("NOT CERTIFIED")
+
+
+def test_prove_writes_problems_to_train_on(run, untrained, certified, tmp_path):
+    file = tmp_path / "wrong.txt"
+    code, out, _ = run("prove", str(untrained.path), "--mistakes", str(file))
+    problems = file.read_text().split()
+    assert code == 1
+    assert f"{len(problems):,} problems with wrong neighbourhoods are in {file}; " in out
+    assert len(set(problems)) == len(problems) > 100
+    names = split_names(untrained.task.parse(problems), untrained.recipe.split)
+    assert set(names) == {"train"}
+    code, out, err = run("prove", str(untrained.path), "--mistakes", str(file), "--json")
+    assert json.loads(out)["wrong"] >= len(problems)
+    assert "are in" in err
+    unwritten = tmp_path / "none.txt"
+    code, out, _ = run("prove", str(certified.path), "--mistakes", str(unwritten))
+    assert (code, unwritten.exists()) == (0, False)
+    assert "is not written" in out
+    code, _, err = run("prove", str(untrained.path), "--mistakes", str(tmp_path))
+    assert code == 2
+    assert str(tmp_path) in _one_line(err)
 
 
 def test_score_prints_json_with_n_and_interval(run, untrained):

@@ -67,6 +67,8 @@ _MOST_COMPLETED = 10
 
 OnProgress = Callable[[int, int], None]
 """Called with the number of cases checked so far and the number of all cases."""
+OnMistake = Callable[[str], None]
+"""Called with a problem in which a wrong neighbourhood occurs, as a person types it."""
 
 
 @torch.no_grad()
@@ -75,22 +77,28 @@ def prove(
     max_minutes: float = MAX_MINUTES,
     on_progress: OnProgress = lambda done, total: None,
     precision: Precision = FLOAT32,
+    on_mistake: OnMistake | None = None,
 ) -> Certificate:
     """Check every neighbourhood of a trained model.
 
     Returns a certificate, which holds the claim that is proved, or a counterexample, or the reason
     why there is neither. A check that would take more than `max_minutes` is given up as soon as
     that is known. The claim holds for the function of real numbers that the weights define, and for
-    every implementation of it in `precision` (see `rounding`).
+    every implementation of it in `precision` (see `rounding`). `on_mistake` receives a problem for
+    every wrong neighbourhood, and for every operation that it can belong to.
     """
     try:
-        return _prove(trained_model, 60 * max_minutes, on_progress, precision)
+        return _prove(trained_model, 60 * max_minutes, on_progress, precision, on_mistake)
     except NotProvable as reason:
         return Certificate(False, str(reason))
 
 
 def _prove(
-    trained_model: TrainedModel, max_seconds: float, on_progress: OnProgress, precision: Precision
+    trained_model: TrainedModel,
+    max_seconds: float,
+    on_progress: OnProgress,
+    precision: Precision,
+    on_mistake: OnMistake | None,
 ) -> Certificate:
     begin = time.perf_counter()
     model, task, format = trained_model.model, trained_model.task, trained_model.format
@@ -100,7 +108,7 @@ def _prove(
     _check_scores(exact)
     enumeration = _enumeration(exact, task, format, max_seconds * _MOST_PER_SECOND)
     total = enumeration.num_cases
-    tally = _Tally(model, BoundedModel(exact, precision))
+    tally = _Tally(trained_model, BoundedModel(exact, precision), on_mistake)
     done, first = 0, time.perf_counter()
     for part, num_cases in enumeration.parts():
         tally.check(part)
@@ -224,8 +232,10 @@ def _check_scores(exact: Transformer) -> None:
 class _Tally:
     """The results of the check so far."""
 
-    def __init__(self, model: Transformer, bounded: BoundedModel) -> None:
-        self.model, self.bounded = model, bounded
+    def __init__(
+        self, trained_model: TrainedModel, bounded: BoundedModel, on_mistake: OnMistake | None
+    ) -> None:
+        self.trained_model, self.bounded, self.on_mistake = trained_model, bounded, on_mistake
         self.cases, self.wrong, self.rounding_bound = 0, 0, 0.0
         self.proved_margin, self.implemented_margin = torch.inf, torch.inf
         self.measured_rounding = 0.0
@@ -253,6 +263,11 @@ class _Tally:
         for case in margin.topk(min(_MOST_COMPLETED, len(margin)), largest=False).indices.tolist():
             self.lowest.append((float(margin[case]), *_locate(part, int(origin[case]))))
         self.lowest = sorted(self.lowest, key=lambda entry: entry[0])[:_MOST_COMPLETED]
+        if self.on_mistake is not None:
+            rows = origin[~(margin > 0)].tolist()
+            wrong = _problems_with(self.trained_model, [_locate(part, row) for row in rows])
+            for problem in self.trained_model.task.expressions(wrong):
+                self.on_mistake(problem)
 
     def _margins(self, pattern: Pattern, ids: Tensor, target: Tensor) -> Tensor:
         """Return the margins of some cases of one pattern, and bound them while none is wrong."""
@@ -279,7 +294,7 @@ class _Tally:
             return
         exact = _logits(self.bounded.model, pattern, ids)
         for path in ("dense", "windowed"):
-            difference = _logits(self.model, pattern, ids, path) - exact
+            difference = _logits(self.trained_model.model, pattern, ids, path) - exact
             self.measured_rounding = max(self.measured_rounding, _largest(difference))
 
 
@@ -404,14 +419,8 @@ def _counterexample(
     trained_model: TrainedModel, lowest: list[tuple[float, Context, int]]
 ) -> Solution | None:
     """Return a whole problem that the model gets wrong, made from one of the worst neighbourhoods."""
-    # Operations that share their work can still differ: a mistake may follow one operator only.
-    asked = [
-        (context.operands(case), operation)
-        for margin, context, case in lowest
-        if not margin > 0
-        for operation in context.operations or trained_model.task.operations
-    ]
-    problems = Problems.from_texts([row for row, _ in asked], [operation for _, operation in asked])
+    wrong = [(context, case) for margin, context, case in lowest if not margin > 0]
+    problems = _problems_with(trained_model, wrong)
     return next(
         (solution for solution in solve(trained_model, problems) if not solution.correct),
         None,
@@ -422,3 +431,18 @@ def _double_copy(model: Transformer) -> Transformer:
     copy = Transformer(model.config, model.embedding.num_embeddings).double()
     copy.load_state_dict(model.state_dict())
     return copy.eval()
+
+
+def _problems_with(
+    trained_model: TrainedModel, neighbourhoods: list[tuple[Context, int]]
+) -> Problems:
+    """Return a problem in which each neighbourhood occurs, for every operation that it can belong to.
+
+    Operations that share their work can still differ: a mistake may follow one operator only.
+    """
+    asked = [
+        (context.operands(case), operation)
+        for context, case in neighbourhoods
+        for operation in context.operations or trained_model.task.operations
+    ]
+    return Problems.from_texts([row for row, _ in asked], [operation for _, operation in asked])

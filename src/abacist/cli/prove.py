@@ -1,6 +1,7 @@
 """`abacist prove`: certify that a model is right on problems of every length."""
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from abacist.cli import named_run
 from abacist.cli.arguments import Parser, whole_number
 
 if TYPE_CHECKING:
+    from abacist.certificates.certificate import OnMistake
     from abacist.certificates.record import Certificate
     from abacist.runs.run import Run
 
@@ -23,11 +25,20 @@ def run(arguments: list[str]) -> int:
 
     trained = named_run.load(parsed)
     source = None if parsed.formal is None else formal.weights_source(trained.trained_model())
-    certificate = proved(trained, parsed.max_minutes, parsed.precision)
+    mistakes: dict[str, None] = {}
+    certificate = proved(
+        trained,
+        parsed.max_minutes,
+        parsed.precision,
+        None if parsed.mistakes is None else lambda problem: mistakes.update({problem: None}),
+    )
     if parsed.json:
         print(json.dumps(certificate.to_json()))
     else:
         terminal.console().print(show.certificate(certificate), soft_wrap=True)
+    if parsed.mistakes is not None:
+        saved = _save_mistakes(trained, list(mistakes), parsed.mistakes)
+        print(saved, file=sys.stderr if parsed.json else sys.stdout)
     if not certificate.certified:
         return 1
     if source is not None:
@@ -67,14 +78,44 @@ def make_parser() -> Parser:
         default="float32",
         help="the arithmetic for which the claim shall hold (default: float32)",
     )
+    parser.add_argument(
+        "--mistakes",
+        type=Path,
+        metavar="FILE",
+        help="write a problem for every wrong neighbourhood into FILE, one a line, except those that are "
+        "reserved for validation and test; abacist train --examples reads it",
+    )
     parser.add_accept_changed_extension()
     parser.add_json()
     return parser
 
 
-def proved(trained: "Run", max_minutes: float = 60, precision: str = "float32") -> "Certificate":
+def _save_mistakes(trained: "Run", problems: list[str], path: Path) -> str:
+    """Write the problems that may be trained on into `path`, and return what was done."""
+    from abacist.data.split import split_names
+
+    if not problems:
+        return f"No neighbourhood is known to be wrong, so {path} is not written."
+    names = split_names(trained.task.parse(problems), trained.recipe.split)
+    kept = [
+        problem for problem, name in zip(problems, names, strict=True) if name in ("train", "every")
+    ]
+    files.write_bytes(path, "".join(f"{problem}\n" for problem in kept).encode())
+    reserved = len(problems) - len(kept)
+    return (
+        f"{len(kept):,} problems with wrong neighbourhoods are in {path}; "
+        f"{reserved:,} more are reserved for validation and test."
+    )
+
+
+def proved(
+    trained: "Run",
+    max_minutes: float = 60,
+    precision: str = "float32",
+    on_mistake: "OnMistake | None" = None,
+) -> "Certificate":
     """Certify a run with progress shown."""
     from abacist.cli.progress import Ticker
 
     with Ticker("proving", unit="cases") as ticker:
-        return trained.prove(max_minutes, ticker.update, precision)
+        return trained.prove(max_minutes, ticker.update, precision, on_mistake)

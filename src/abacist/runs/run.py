@@ -236,13 +236,15 @@ class Run:
         max_minutes: float = MAX_MINUTES,
         on_progress: Callable[[int, int], None] = lambda done, total: None,
         precision: str = "float32",
+        on_mistake: Callable[[str], None] | None = None,
     ) -> Certificate:
         """Check every neighbourhood and store the certificate in the run's directory.
 
         Gives up, and says so in the certificate, if the check would take more than `max_minutes`.
         Where it cannot be written, the warning `NotSaved` says so.
         `on_progress` receives the number of cases checked and the number of all cases. The claim
-        holds for implementations in `precision`: float32, tf32 or bfloat16.
+        holds for implementations in `precision`: float32, tf32 or bfloat16. `on_mistake` receives a
+        problem for every wrong neighbourhood, to train on or to look at.
         """
         if precision not in PRECISIONS:
             raise ConfigurationError(
@@ -253,6 +255,7 @@ class Run:
             max_minutes,
             on_progress,
             PRECISIONS[precision],
+            on_mistake,
         )
         source = identity.package()
         certificate = replace(
