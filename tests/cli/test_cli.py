@@ -183,6 +183,9 @@ def test_prove_writes_problems_to_train_on(run, untrained, certified, tmp_path):
     assert len(set(problems)) == len(problems) > 100
     names = split_names(untrained.task.parse(problems), untrained.recipe.split)
     assert set(names) == {"train"}
+    options = ["--examples", str(file), "--task.max_digits", "3", "--training.num_steps", "2"]
+    options += ["--training.warmup_steps", "0", "--train-only", "--out", str(tmp_path / "run")]
+    assert run("train", "add", *options)[0] == 0
     code, out, err = run("prove", str(untrained.path), "--mistakes", str(file), "--json")
     assert json.loads(out)["wrong"] >= len(problems)
     assert "are in" in err

@@ -1,5 +1,6 @@
 """`abacist prove`: certify that a model is right on problems of every length."""
 
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -83,7 +84,7 @@ def make_parser() -> Parser:
         type=Path,
         metavar="FILE",
         help="write a problem for every wrong neighbourhood into FILE, one a line, except those that are "
-        "reserved for validation and test; abacist train --examples reads it",
+        "longer than training problems, or reserved for validation and test; abacist train --examples reads it",
     )
     parser.add_accept_changed_extension()
     parser.add_json()
@@ -92,19 +93,17 @@ def make_parser() -> Parser:
 
 def _save_mistakes(trained: "Run", problems: list[str], path: Path) -> str:
     """Write the problems that may be trained on into `path`, and return what was done."""
-    from abacist.data.split import split_names
+    from abacist.data.examples import may_be_listed
 
     if not problems:
         return f"No neighbourhood is known to be wrong, so {path} is not written."
-    names = split_names(trained.task.parse(problems), trained.recipe.split)
-    kept = [
-        problem for problem, name in zip(problems, names, strict=True) if name in ("train", "every")
-    ]
+    is_kept = may_be_listed(trained.task, trained.recipe.split, problems)
+    kept = list(itertools.compress(problems, is_kept))
     files.write_bytes(path, "".join(f"{problem}\n" for problem in kept).encode())
-    reserved = len(problems) - len(kept)
+    left_out = len(problems) - len(kept)
     return (
         f"{len(kept):,} problems with wrong neighbourhoods are in {path}; "
-        f"{reserved:,} more are reserved for validation and test."
+        f"{left_out:,} more are longer than training problems, or reserved for validation and test."
     )
 
 

@@ -6,7 +6,7 @@ import torch
 
 from abacist import generators
 from abacist.data.config import SplitConfig
-from abacist.data.split import draw_from_split, hash_problems, split_names
+from abacist.data.split import draw_from_split, hash_problems, in_split, split_names
 from abacist.errors import ConfigurationError, ProblemError
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.problems import Problems, concatenate, first_occurrences
@@ -62,9 +62,8 @@ def listed_problems(task: Task, split: SplitConfig, expressions: tuple[str, ...]
             longest problems, is reserved for validation or test, or is listed twice. Commuted
             problems count as distinct.
     """
-    longest = task.config.longest_operand if isinstance(task, Arithmetic) else _MOST_DIGITS
     try:
-        problems = task.parse(list(expressions), longest)
+        problems = task.parse(list(expressions), _longest_operand(task))
     except ProblemError as error:
         raise ConfigurationError(f"training.examples: {error}") from error
     names = split_names(problems, split)
@@ -83,6 +82,18 @@ def listed_problems(task: Task, split: SplitConfig, expressions: tuple[str, ...]
             f"training.examples must be distinct, got {expressions[repeated]} again. Leave it out."
         )
     return problems
+
+
+def may_be_listed(task: Task, split: SplitConfig, expressions: list[str]) -> list[bool]:
+    """Return for each problem of the task whether it is neither too long for training nor reserved."""
+    problems = task.parse(expressions)
+    is_short = problems.lengths_BN.amax(dim=1) <= _longest_operand(task)
+    return (is_short & in_split(problems, "train", split)).tolist()
+
+
+def _longest_operand(task: Task) -> int:
+    """Return the number of digits of the longest operands that are trained on."""
+    return task.config.longest_operand if isinstance(task, Arithmetic) else _MOST_DIGITS
 
 
 def balanced_problems(task: Task, split: SplitConfig, num_problems: int, seed: int) -> Problems:
