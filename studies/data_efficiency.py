@@ -36,7 +36,7 @@ def record_of(path: Path) -> dict[str, Any]:
     for group in results.groups:
         settings = dict(group.group.settings)
         num_examples = settings.pop(_NUM_EXAMPLES)
-        seeds = [_seed(outcome) for outcome in group.outcomes]
+        seeds = [seed_entry(outcome) for outcome in group.outcomes]
         entries.append(
             {
                 "contender": group.group.contender.partition(",")[0],
@@ -51,7 +51,8 @@ def record_of(path: Path) -> dict[str, Any]:
     return {"study": study.state_of(results.plan, table), "groups": entries}
 
 
-def _seed(outcome: Outcome) -> dict[str, Any]:
+def seed_entry(outcome: Outcome) -> dict[str, Any]:
+    """Return what the record holds of one seed."""
     proof = outcome.certificate or {}
     return {
         "seed": outcome.seed,

@@ -27,8 +27,11 @@ def state_of(plan: Plan, table: Mapping[str, Any]) -> dict[str, Any]:
     return {"trials": plan.num_trials, **{name: table[name] for name in names}}
 
 
-def with_table(text: str, state: Mapping[str, Any], table: str) -> str:
-    """Return a page with the state of the sweep and its table replaced; the table may be empty."""
+def with_table(text: str, state: Mapping[str, Any], table: str, name: str = "table") -> str:
+    """Return a page with the state of the sweep and its table replaced; the table may be empty.
+
+    They stand between the comments `<!-- NAME -->` and `<!-- end of NAME -->`.
+    """
     unfinished, total = state["unfinished"], state["trials"]
     parts = ["Every trial is finished."]
     if unfinished == total:
@@ -36,5 +39,5 @@ def with_table(text: str, state: Mapping[str, Any], table: str) -> str:
     elif unfinished:
         parts = [f"{unfinished:,} of the {total:,} trials are unfinished."]
     content = "\n\n".join([*parts, *([table] if table else [])]) + "\n"
-    marked = r"(<!-- table -->\n).*?(<!-- end of table -->)"
+    marked = rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)"
     return re.sub(marked, lambda match: f"{match[1]}{content}{match[2]}", text, flags=re.DOTALL)
