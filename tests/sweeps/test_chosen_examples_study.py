@@ -1,5 +1,7 @@
 """The study of chosen examples: its list, its sweep, and the record and table that follow from it."""
 
+import json
+
 import pytest
 from pretended import Pretended, outcome
 
@@ -90,3 +92,8 @@ def test_the_record_and_the_table_follow_from_the_sweep(study, plan, tmp_path):
     assert "Every trial is finished." in page
     assert "| `chosen` | 125 | 10 of 10 (72–100 %) |" in page
     assert "| `random` | 150 | 0 of 10 (0–28 %) | 1,000, 1,001," in page
+
+
+def test_the_table_of_the_page_is_that_of_the_committed_record(study):
+    text = study.data_efficiency.PAGE.read_text()
+    assert study.page(text, json.loads(study.RECORD.read_text())) == text
