@@ -4,8 +4,10 @@ import io
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -174,7 +176,7 @@ def test_prove_exits_1_with_a_counterexample(run, untrained):
     assert run("prove", str(untrained.path))[1].startswith("NOT CERTIFIED")
 
 
-def test_prove_writes_problems_to_train_on(run, untrained, certified, tmp_path):
+def test_prove_writes_problems_to_train_on(run, untrained, tmp_path):
     file = tmp_path / "wrong.txt"
     code, out, _ = run("prove", str(untrained.path), "--mistakes", str(file))
     problems = file.read_text().split()
@@ -190,7 +192,8 @@ def test_prove_writes_problems_to_train_on(run, untrained, certified, tmp_path):
     assert json.loads(out)["wrong"] >= len(problems)
     assert "are in" in err
     unwritten = tmp_path / "none.txt"
-    code, out, _ = run("prove", str(certified.path), "--mistakes", str(unwritten))
+    small = shutil.copytree(Path(__file__).parents[2] / "examples/add-tiny", tmp_path / "small")
+    code, out, _ = run("prove", str(small), "--mistakes", str(unwritten))
     assert (code, unwritten.exists()) == (0, False)
     assert "is not written" in out
     code, _, err = run("prove", str(untrained.path), "--mistakes", str(tmp_path))
