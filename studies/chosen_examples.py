@@ -100,9 +100,11 @@ def situations(numbers: Sum) -> Iterator[tuple[object, ...]]:
 
 
 def most_varied(pool: Sequence[Sum], chosen: Sequence[Sum], count: int) -> list[Sum]:
-    """Return at most `count` sums of the pool, one by one those whose situations are rarest so far."""
+    """Return at most `count` other sums of the pool, one by one those whose situations are rarest so far."""
     seen = Counter(map(str, itertools.chain.from_iterable(map(situations, chosen))))
-    left = {numbers: [str(s) for s in situations(numbers)] for numbers in pool}
+    left = {
+        numbers: [str(s) for s in situations(numbers)] for numbers in pool if numbers not in chosen
+    }
     added: list[Sum] = []
     while left and len(added) < count:
         best = max(left, key=lambda numbers: sum(1 / (1 + seen[s]) ** 2 for s in left[numbers]))

@@ -60,6 +60,10 @@ def test_the_most_varied_sums_repeat_no_situation_that_can_be_avoided(study):
     assert study.most_varied(pool[:1], [], 5) == pool[:1]
 
 
+def test_a_sum_that_is_trained_on_and_still_wrong_is_not_listed_again(study):
+    assert study.most_varied([("12", "34")], [("12", "34")], 1) == []
+
+
 def test_what_a_model_gets_wrong_is_added(study, monkeypatch):
     asked = []
     monkeypatch.setattr(study, "NUM_FIRST", 3)
