@@ -111,6 +111,12 @@ def test_a_run_keeps_its_listed_problems_and_resumes_with_them(tmp_path, monkeyp
 
 def test_a_file_without_problems_is_refused(tmp_path, capsys):
     (tmp_path / "empty.txt").write_text("\n \n")
-    for name, complaint in (("empty.txt", "holds no problem"), ("none.txt", "cannot be read")):
+    (tmp_path / "prose.txt").write_text("What is 12 plus 34?\n")
+    complaints = {
+        "empty.txt": "holds no problem",
+        "none.txt": "cannot be read",
+        "prose.txt": "training.examples: cannot read 'What is 12 plus 34?'",
+    }
+    for name, complaint in complaints.items():
         assert main(["train", "add", "--examples", str(tmp_path / name)]) == 2
         assert complaint in capsys.readouterr().err

@@ -98,13 +98,13 @@ class TrainingStream:
         self.batch_size, self.seed = batch_size, seed
         self._fixed = None
         if examples is not None:
+            self._fixed = examples.problems(task, split, seed)
             if examples.count < batch_size:
                 name = "examples" if examples.listed else "num_examples"
                 raise ConfigurationError(
                     f"training.{name} must be at least the batch size, {batch_size}, got "
                     f"{examples.count}. Try --training.batch_size {examples.count}."
                 )
-            self._fixed = examples.problems(task, split, seed)
         self._keeps_partial, self._mixes = keep_partial_batches, mixed_lengths
         self._block_number = -1
 
