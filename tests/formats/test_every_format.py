@@ -347,6 +347,7 @@ def assert_continued_as_annotated(
     continuation = start or continue_lines(pair.format, prompt, num_new)
     rows = torch.arange(len(ids_BT))
     largest: dict[str, Tensor] = {}
+    known = continuation.known_beforehand
     for number in range(num_new):
         coordinates = continuation.append(ids_BT[rows, lengths + number].long().numpy())
         for name in ("place", "row", "step"):
@@ -356,6 +357,8 @@ def assert_continued_as_annotated(
                 continue
             expected = annotated[rows, lengths + number]
             assert appended.tolist() == expected.tolist(), f"{name} of new token {number}"
+            if known is not None:
+                assert getattr(known, name)[number].tolist() == expected.tolist(), name
             # What a windowed model relies on when it forgets tokens.
             if name in continuation.falls:
                 earlier = largest.get(name, expected)
@@ -393,6 +396,14 @@ def test_a_format_without_a_continuation_annotates_the_line_again(pair: Pair) ->
 def test_every_format_of_the_package_continues_lines_in_constant_time_per_token(pair: Pair) -> None:
     continuation = continue_lines(pair.format, pair.format.prompt(pair.draw(2)), 1)
     assert not isinstance(continuation, RepeatedAnnotation)
+
+
+def test_coordinates_of_sums_and_products_are_known_beforehand() -> None:
+    asked = {"reversed": "12+34", "long-multiplication": "12*34", "calculator": "12+34"}
+    for pair in NAMED_PAIRS:
+        if pair.name in asked:
+            prompt = pair.format.prompt(pair.task.parse([asked[pair.name]]))
+            assert continue_lines(pair.format, prompt, 3).known_beforehand is not None
 
 
 class EveryOtherPlace(TextFormat):

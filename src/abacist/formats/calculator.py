@@ -268,3 +268,17 @@ class _MixedContinuation(Continuation):
             assert part.step is not None
             place[lines], row[lines], step[lines] = part.place, part.row, part.step
         return TokenCoordinates(place, row, step)
+
+    @property
+    def known_beforehand(self) -> TokenCoordinates | None:
+        """The coordinates of all new tokens, where every notation knows its own."""
+        known = [(lines, part.known_beforehand) for lines, part in self._parts]
+        if any(part is None for _, part in known):
+            return None
+        values = {}
+        for name in ("place", "row", "step"):
+            columns = [getattr(part, name) for _, part in known]
+            values[name] = np.empty((len(columns[0]), self._batch), dtype=np.int64)
+            for (lines, _), column in zip(known, columns, strict=True):
+                values[name][:, lines] = column
+        return TokenCoordinates(**values)

@@ -57,6 +57,11 @@ class Continuation(ABC):
     def append(self, ids_B: Integers) -> TokenCoordinates:
         """Return the coordinates of the next token of every line, whose ids are `ids_B`."""
 
+    @property
+    def known_beforehand(self) -> TokenCoordinates | None:
+        """The coordinates of all new tokens, (S, B) each; None where they depend on the tokens."""
+        return None
+
 
 def continue_lines(format: "Format", prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
     """Return the continuation that a format offers, or one that annotates whole lines again and again.
@@ -140,6 +145,11 @@ class PlannedContinuation(Continuation):
             None if row is None else row[number],
             None if step is None else step[number],
         )
+
+    @property
+    def known_beforehand(self) -> TokenCoordinates | None:
+        """The coordinates of all new tokens, unless a derived class calculates its own."""
+        return self.planned if type(self).append is PlannedContinuation.append else None
 
 
 class SignFirstContinuation(PlannedContinuation):

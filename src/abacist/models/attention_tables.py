@@ -12,6 +12,7 @@ The tables are made in double precision, so their numbers are those of the layer
 """
 
 from copy import deepcopy
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -32,11 +33,15 @@ _LARGEST_VOCABULARY = 512
 _MOST_BIASES = 1_000_000
 """The table of biases grows with the product of the windows of all schemes."""
 
+_MOST_BY_NUMPY = 8
+"""Largest number of lines for which NumPy's cheaper calls outweigh torch's faster arithmetic."""
+
 _ROWS_IN_CACHE = 1_024
 """Number of lines whose activations a CPU computes at once: few enough for its cache, and for the
 memory allocator to hand out the same pages again instead of new ones."""
 
 Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
 
 
 def suits_tables(model: Transformer) -> bool:
@@ -97,6 +102,7 @@ class AttentionTables:
         self.rows = BiasRows(model.schemes)
         self.biases = table(self.rows.biases(attention.relative))
         """(rows, H): the sum of all schemes' biases for each row of `BiasRows`."""
+        self._arrays = _Arrays.of(self) if self._is_on_cpu and dtype == torch.float32 else None
 
     def logits(self, token_B: Integers, keys_CB: Integers, rows_CG: Integers) -> Tensor:
         """Return the logits of the tokens after `token_B`, (B, V).
@@ -106,6 +112,8 @@ class AttentionTables:
             keys_CB: ids of the tokens that they see, themselves included.
             rows_CG: rows of `BiasRows` for each pair.
         """
+        if len(token_B) <= _MOST_BY_NUMPY and self._arrays is not None:
+            return self._logits(self._attend_by_numpy(self._arrays, token_B, keys_CB, rows_CG))
         (num_keys, batch), vocabulary_size = keys_CB.shape, self.vocabulary_size
         # Indices are calculated by NumPy, where a small operation costs a fraction of one in torch.
         pairs = token_B * vocabulary_size + keys_CB
@@ -123,9 +131,40 @@ class AttentionTables:
             return self._logits(resid)
         return torch.cat([self._logits(rows) for rows in torch.split(resid, _ROWS_IN_CACHE)])
 
+    def _attend_by_numpy(
+        self, arrays: "_Arrays", token_B: Integers, keys_CB: Integers, rows_CG: Integers
+    ) -> Tensor:
+        """Return the residual stream after attention, (B, D), for a few lines."""
+        pairs_CB = token_B * self.vocabulary_size + keys_CB
+        scores_CBH = arrays.scores.take(pairs_CB, axis=0) + arrays.biases.take(rows_CG, axis=0)
+        pattern_CBH = np.exp(scores_CBH - np.maximum.reduce(scores_CBH))
+        pattern_CBH /= np.add.reduce(pattern_CBH)
+        batch = len(token_B)
+        values_BHD = arrays.mixed.take(keys_CB.T, axis=0).reshape(batch, -1, arrays.mixed.shape[2])
+        pattern_BH = pattern_CBH.transpose(1, 0, 2).reshape(batch, 1, -1)
+        attended_BD = (pattern_BH @ values_BHD)[:, 0]
+        return torch.from_numpy(arrays.embedded.take(token_B, axis=0) + attended_BD)
+
     def _indices(self, array: Integers) -> Tensor:
         indices = torch.from_numpy(array.reshape(-1))
         return indices if self._is_on_cpu else indices.to(self._device)
+
+
+@dataclass(frozen=True)
+class _Arrays:
+    """The tables for NumPy, which share their memory."""
+
+    scores: Floats
+    mixed: Floats
+    """(V, H, D)"""
+    embedded: Floats
+    biases: Floats
+
+    @staticmethod
+    def of(tables: AttentionTables) -> "_Arrays":
+        mixed = tables.mixed.view(tables.vocabulary_size, -1, tables.mixed.shape[1])
+        tensors = (tables.scores, mixed, tables.embedded, tables.biases)
+        return _Arrays(*(tensor.detach().numpy() for tensor in tensors))
 
 
 class BiasRows:

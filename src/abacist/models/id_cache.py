@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from abacist.models.attention_tables import AttentionTables, Integers
+from abacist.models.attention_tables import AttentionTables, BiasRows, Integers
 from abacist.models.coordinates import Coordinates, SchemeCoordinates
 from abacist.models.visible_tokens import VisibleTokens
 
@@ -136,7 +136,6 @@ class LongLines(IdCache):
     def _append(
         self, token_B: Integers, new: list[Integers], running_B: Flags
     ) -> tuple[Integers, Integers]:
-        of_pair = self.tables.rows.of_pair
         keys: list[list[int]] = []
         rows: list[list[int]] = []
         for tokens, token, runs, coordinates in zip(
@@ -146,21 +145,33 @@ class LongLines(IdCache):
             zip(*(array.tolist() for array in new), strict=True),
             strict=True,
         ):
-            line_keys, line_rows = [token], [of_pair(coordinates, coordinates)]
+            line_keys, line_rows = [token], [self.tables.rows.of_pair(coordinates, coordinates)]
             if runs:
                 if self._is_generated:
                     tokens.forget(coordinates)
-                for key, ids in tokens.find(coordinates):
-                    line_keys += ids
-                    line_rows += [of_pair(coordinates, key)] * len(ids)
-                tokens.add(token, coordinates)
+                line_keys, line_rows = see_from(tokens, self.tables.rows, token, coordinates)
             keys.append(line_keys)
             rows.append(line_rows)
         self._is_generated = True
-        longest = max(map(len, keys))
-        invisible = self.tables.rows.invisible
-        for line_keys, line_rows in zip(keys, rows, strict=True):
-            missing = longest - len(line_keys)
-            line_keys += [0] * missing
-            line_rows += [invisible] * missing
-        return np.array(keys).T, np.array(rows).T
+        return filled_up(keys, 0), filled_up(rows, self.tables.rows.invisible)
+
+
+def see_from(
+    tokens: VisibleTokens, rows: BiasRows, number: int, coordinates: tuple[int, ...]
+) -> tuple[list[int], list[int]]:
+    """List a new token with its number, and return the numbers of the tokens that it sees.
+
+    The second list has the row of each of these pairs. The token itself comes first.
+    """
+    numbers, pairs = [number], [rows.of_pair(coordinates, coordinates)]
+    for key, listed in tokens.find(coordinates):
+        numbers += listed
+        pairs += [rows.of_pair(coordinates, key)] * len(listed)
+    tokens.add(number, coordinates)
+    return numbers, pairs
+
+
+def filled_up(lists: list[list[int]], value: int) -> Integers:
+    """Return lists as the columns of an array, the shorter ones filled up with a value."""
+    longest = max(map(len, lists))
+    return np.array([line + [value] * (longest - len(line)) for line in lists]).T
