@@ -13,7 +13,7 @@ def sort() -> Recipe:
     """Sorts up to 52 numbers of every length, certified, after training on numbers of at most 3 digits.
 
     Cost: 15,032 parameters, about 2 minutes of training on one core.
-    Promise: certified in 3 of 3 seeds, with all 3,599 neighbourhoods right (results/sort.json).
+    Promise: certified in 10 of 10 seeds, with all 3,599 neighbourhoods right (results/sort.json).
 
     Each token is a function of itself and of the token that it points to (formats/insertion_sort.py), so
     the length of the numbers does not matter. The rarest case is the last label standing directly after
