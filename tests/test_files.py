@@ -128,6 +128,20 @@ def test_a_directory_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a"]
 
 
+def test_a_file_that_cannot_be_written_is_recognised_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    for name, complaint in (
+        (".", "Is a directory"),
+        ("missing/a.txt", "No such file or directory"),
+        ("file/a.txt", "Not a directory"),
+    ):
+        with pytest.raises(RunError, match=f"cannot write .*: {complaint}"):
+            files.check_writable(tmp_path / name)
+    files.check_writable(tmp_path / "new.txt")
+    files.check_writable(tmp_path / "file")
+    assert names(tmp_path) == ["file"]
+
+
 def test_a_directory_under_a_path_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(RunError, match="cannot write"):

@@ -5,6 +5,7 @@ renamed.
 """
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -31,6 +32,19 @@ def write_bytes(path: Path, content: bytes) -> None:
         _write_to_disk(temporary, content)
         temporary.replace(path)
         _sync_directory(path.parent)
+
+
+def check_writable(path: Path) -> None:
+    """Raise `RunError` if a file could not be written, before the work whose result it shall hold."""
+    parent = path.parent
+    with os_errors_as_run_errors("write", path):
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        parent.stat()
+        if not parent.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(parent, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def write_json(path: Path, data: Any) -> None:

@@ -181,7 +181,7 @@ def test_prove_writes_problems_to_train_on(run, untrained, tmp_path):
     code, out, _ = run("prove", str(untrained.path), "--mistakes", str(file))
     problems = file.read_text().split()
     assert code == 1
-    assert f"{len(problems):,} problems with wrong neighbourhoods are in {file}; " in out
+    assert f"Problems with wrong neighbourhoods in {file}: {len(problems):,}." in out
     assert len(set(problems)) == len(problems) > 100
     names = split_names(untrained.task.parse(problems), untrained.recipe.split)
     assert set(names) == {"train"}
@@ -190,15 +190,16 @@ def test_prove_writes_problems_to_train_on(run, untrained, tmp_path):
     assert run("train", "add", *options)[0] == 0
     code, out, err = run("prove", str(untrained.path), "--mistakes", str(file), "--json")
     assert json.loads(out)["wrong"] >= len(problems)
-    assert "are in" in err
+    assert "wrong neighbourhoods in" in err
     unwritten = tmp_path / "none.txt"
     small = shutil.copytree(Path(__file__).parents[2] / "examples/add-tiny", tmp_path / "small")
     code, out, _ = run("prove", str(small), "--mistakes", str(unwritten))
     assert (code, unwritten.exists()) == (0, False)
     assert "is not written" in out
-    code, _, err = run("prove", str(untrained.path), "--mistakes", str(tmp_path))
-    assert code == 2
-    assert str(tmp_path) in _one_line(err)
+    # Refused before the proof, whose result would be printed.
+    code, out, err = run("prove", str(untrained.path), "--mistakes", str(tmp_path))
+    assert (code, out) == (2, "")
+    assert f"cannot write {tmp_path}: Is a directory." in _one_line(err)
 
 
 def test_score_prints_json_with_n_and_interval(run, untrained):

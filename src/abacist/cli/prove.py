@@ -24,6 +24,8 @@ def run(arguments: list[str]) -> int:
     from abacist.cli import show
     from abacist.reports import terminal
 
+    if parsed.mistakes is not None:
+        files.check_writable(parsed.mistakes)
     trained = named_run.load(parsed)
     source = None if parsed.formal is None else formal.weights_source(trained.trained_model())
     mistakes: dict[str, None] = {}
@@ -102,8 +104,8 @@ def _save_mistakes(trained: "Run", problems: list[str], path: Path) -> str:
     files.write_bytes(path, "".join(f"{problem}\n" for problem in kept).encode())
     left_out = len(problems) - len(kept)
     return (
-        f"{len(kept):,} problems with wrong neighbourhoods are in {path}; "
-        f"{left_out:,} more are longer than training problems, or reserved for validation and test."
+        f"Problems with wrong neighbourhoods in {path}: {len(kept):,}. Left out because they are longer "
+        f"than training problems, or reserved for validation and test: {left_out:,}."
     )
 
 
