@@ -16,7 +16,7 @@ import abacist
 from abacist import files
 from abacist.cli import main
 from abacist.errors import ConfigurationError
-from abacist.export import exportable
+from abacist.export import exportable, model_card
 from abacist.export import transformers as export
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.recipes import find
@@ -145,6 +145,13 @@ def test_the_tokenizer_takes_a_line_as_it_is_written(example, load):
     assert set(tokenizer.all_special_tokens) == {"<start>", "<end>"}
     assert tokenizer.eos_token_id == model.generation_config.eos_token_id == 12
     assert tokenizer.bos_token_id == 13
+
+
+def test_the_card_says_which_weights_abacist_has_trained(example: Run, smallest: Run) -> None:
+    """The weights of the smallest adder come from a study, and their run has made no step."""
+    cards = [model_card.card(exportable.of_run(run, "transformers")) for run in (example, smallest)]
+    assert "338 parameters that was trained on arithmetic with abacist" in cards[0]
+    assert "84 parameters for arithmetic, made with abacist" in cards[1]
 
 
 def test_weights_and_certificate_are_those_of_the_run(example, load, tmp_path):

@@ -397,10 +397,13 @@ def test_the_error_comes_before_a_directory_is_made(
     assert not path.exists()
 
 
-def test_tokens_without_the_coordinate_of_a_scheme_are_refused() -> None:
-    model = random_model((PositionScheme(encoding="learned", coordinate="row"),))
+@pytest.mark.parametrize("number", [0, 1])
+def test_tokens_without_the_coordinate_of_a_scheme_are_refused(number: int) -> None:
+    schemes = [PositionScheme(encoding="learned", coordinate="place")] * 2
+    schemes[number] = PositionScheme(encoding="learned", coordinate="row")
+    model = random_model(tuple(schemes))
     ids = ids_of("<start>21+43=64<end>")
     coordinates = coordinates_of_places([[0] * ids.shape[1]])
     assert refusal(lambda: model(ids, coordinates)) == (
-        "this format gives tokens no row. Try --model.positions.0.coordinate place."
+        f"this format gives tokens no row. Try --model.positions.{number}.coordinate place."
     )

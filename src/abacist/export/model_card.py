@@ -7,6 +7,7 @@ from abacist.export.exportable import Exportable
 from abacist.reports import run_records
 from abacist.reports.repeat_command import command
 from abacist.reports.tables import markdown, number, score_table
+from abacist.runs.run import Run
 
 _USE = """\
 ## Use
@@ -45,8 +46,8 @@ def card(exportable: Exportable, *, is_transformers: bool = True, has_run: bool 
     parts = [
         _front_matter(is_transformers),
         f"# {_plain(run.recipe.name)}\n",
-        f"A transformer with {run.model.num_parameters:,} parameters that was trained on arithmetic "
-        f"with abacist {__version__}.\n",
+        f"A transformer with {run.model.num_parameters:,} parameters {_purpose(run)} "
+        f"abacist {__version__}.\n",
         _claim(exportable),
         _use(exportable) if is_transformers else "",
         _LOAD if has_run else "",
@@ -60,6 +61,11 @@ def card(exportable: Exportable, *, is_transformers: bool = True, has_run: bool 
 def _front_matter(is_transformers: bool) -> str:
     library = "library_name: transformers\npipeline_tag: text-generation\n"
     return f"---\n{library if is_transformers else ''}tags:\n- abacist\n- arithmetic\n---\n"
+
+
+def _purpose(run: Run) -> str:
+    # The weights of a run of 0 steps may come from a training of another kind (studies/smallest_adder.py).
+    return "that was trained on arithmetic with" if run.step else "for arithmetic, made with"
 
 
 def _claim(exportable: Exportable) -> str:

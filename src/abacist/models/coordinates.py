@@ -41,15 +41,16 @@ class Coordinates:
     NO_PLACE = annotated.NO_PLACE
     EVERYWHERE = annotated.EVERYWHERE
 
-    def of(self, name: str) -> Tensor:
+    def of(self, name: str, scheme: int = 0) -> Tensor:
         """Return the coordinate called `name`, int32 (G, T).
 
-        Raises `ConfigurationError` where the format does not have it.
+        Raises `ConfigurationError`, which names the position scheme with this number, where the format
+        does not have it.
         """
         values: Tensor | None = getattr(self, name)
         if values is None:
             raise ConfigurationError(
-                f"this format gives tokens no {name}. Try --model.positions.0.coordinate place."
+                f"this format gives tokens no {name}. Try --model.positions.{scheme}.coordinate place."
             )
         return values
 
@@ -104,17 +105,17 @@ def coordinates_by_scheme(
         batch: B, the number of lines; a scheme with an offset per line draws B offsets.
         generator: a CPU generator; None leaves the coordinates as they are.
     """
-    values = [coordinates.of(scheme.coordinate) for scheme in schemes]
+    values = [coordinates.of(scheme.coordinate, number) for number, scheme in enumerate(schemes)]
     if generator is not None:
         values = [
-            _randomised(scheme, v, batch, generator)
-            for scheme, v in zip(schemes, values, strict=True)
+            _randomised(scheme, number, v, batch, generator)
+            for number, (scheme, v) in enumerate(zip(schemes, values, strict=True))
         ]
     return SchemeCoordinates(coordinates.index, values)
 
 
 def _randomised(
-    scheme: PositionScheme, values: Tensor, batch: int, generator: torch.Generator
+    scheme: PositionScheme, number: int, values: Tensor, batch: int, generator: torch.Generator
 ) -> Tensor:
     """Shift coordinates by a random offset, or map them to a random subset of a larger range.
 
@@ -124,6 +125,7 @@ def _randomised(
 
     Args:
         scheme: the scheme that encodes the coordinate.
+        number: its number among the schemes of the model, starting at 0, for the message of an error.
         values: int (G, T).
         batch: B.
         generator: a CPU generator.
@@ -144,7 +146,7 @@ def _randomised(
         if num_positions > scheme.subset_of:
             raise ConfigurationError(
                 f"subset_of must be at least the {num_positions} positions of a line, got "
-                f"{scheme.subset_of}. Try --model.positions.0.subset_of {4 * num_positions}."
+                f"{scheme.subset_of}. Try --model.positions.{number}.subset_of {4 * num_positions}."
             )
         permuted = torch.randperm(scheme.subset_of, generator=generator)
         subset = permuted[:num_positions].sort().values + smallest
