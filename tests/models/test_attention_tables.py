@@ -198,3 +198,15 @@ def test_generated_lines_can_take_part_in_a_pass_with_gradients() -> None:
 def test_a_module_without_a_function_of_its_own_is_called() -> None:
     module = nn.Tanh()
     assert function_of(module) is module
+
+
+@torch.no_grad()
+def test_one_line_of_a_diverged_model_is_written_without_a_warning(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    model = random_model(dtype=torch.float32)
+    model.blocks[0].attention.query.weight *= 1e38
+    model.blocks[0].attention.key.weight *= 1e10
+    prompt = FORMAT.prompt(random_problems([(3, 3)]))
+    generate(model, prompt, continue_lines(FORMAT, prompt, 5), 5, FORMAT.end_id)
+    assert not recwarn.list

@@ -131,10 +131,15 @@ class AttentionTables:
             return self._logits(resid)
         return torch.cat([self._logits(rows) for rows in torch.split(resid, _ROWS_IN_CACHE)])
 
+    # Scores of a training that diverged may be infinite; torch does not warn of them either.
+    @np.errstate(all="ignore")
     def _attend_by_numpy(
         self, arrays: "_Arrays", token_B: Integers, keys_CB: Integers, rows_CG: Integers
     ) -> Tensor:
-        """Return the residual stream after attention, (B, D), for a few lines."""
+        """Return the residual stream after attention, (B, D), for a few lines.
+
+        NumPy's exponentials are within 3 ulps, and certificates allow 4 (`certificates/rounding.py`).
+        """
         pairs_CB = token_B * self.vocabulary_size + keys_CB
         scores_CBH = arrays.scores.take(pairs_CB, axis=0) + arrays.biases.take(rows_CG, axis=0)
         pattern_CBH = np.exp(scores_CBH - np.maximum.reduce(scores_CBH))
