@@ -50,7 +50,7 @@ def train(
     whole = override(whole, settings or {})
     path = Path(out) if out is not None else new_path(whole.name)
     if progress and is_notebook():
-        observer = NotebookProgress(whole.training.num_steps, observer or Observer())
+        observer = NotebookProgress(whole.training, observer or Observer())
     return training.start(whole, path, seed, threads, overwrite, observer)
 
 
@@ -62,5 +62,5 @@ def resume(path: str | Path, observer: Observer | None = None, progress: bool = 
     extensions.load_installed()
     if progress and is_notebook():
         recipe, _ = read_recipe(directory.find(str(path)))
-        observer = NotebookProgress(recipe.training.num_steps, observer or Observer())
+        observer = NotebookProgress(recipe.training, observer or Observer())
     return training.resume(Path(path), observer)

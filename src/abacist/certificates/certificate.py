@@ -161,6 +161,20 @@ def _prove(
     )
 
 
+def obstacle_to_proof(trained_model: TrainedModel) -> str | None:
+    """Return why nothing can be proved about a model, whatever it has learned; None if a proof can be tried."""
+    model, task = trained_model.model, trained_model.task
+    try:
+        _check_task(task)
+        _check_model(model)
+        _enumeration(
+            _double_copy(model), task, trained_model.format, 60 * MAX_MINUTES * _MOST_PER_SECOND
+        )
+    except NotProvable as reason:
+        return str(reason)
+    return None
+
+
 _ENUMERATIONS: dict[str, Callable[[Transformer, Any, Any], Enumeration]] = {
     "long-multiplication": LongMultiplicationEnumeration,
     "non-restoring-division": NonRestoringDivisionEnumeration,

@@ -242,13 +242,13 @@ def _with_progress(
     from abacist.reports import terminal
     from abacist.training.loop import Observer, TrainingInterrupted
 
-    total = recipe.training.num_steps
+    config = recipe.training
 
     class Shown(Observer):
         latest = ""
 
         def __init__(self, ticker: Ticker) -> None:
-            self.ticker = ticker
+            self.ticker, self.total = ticker, config.num_steps
 
         def on_start(self, parameters: int, threads: int, step: int) -> None:
             begun = f", from step {step:,}" if step else ""
@@ -260,7 +260,7 @@ def _with_progress(
             )
 
         def on_step(self, step: int, loss: float) -> None:
-            self.ticker.update(step, total, f"loss {loss:.4f}{self.latest}")
+            self.ticker.update(step, self.total, f"loss {loss:.4f}{self.latest}")
 
         def on_metrics(self, metrics: "Metrics") -> None:
             match = metrics.exact_match
@@ -270,11 +270,23 @@ def _with_progress(
             if metrics.step == 0:
                 self.latest = ""
                 return
-            left = time_left(metrics.seconds / metrics.step * (total - metrics.step))
+            left = time_left(metrics.seconds / metrics.step * (self.total - metrics.step))
             self.ticker.say(
-                f"step {metrics.step:>6,} of {total:,}   loss {metrics.loss:.5f}   "
+                f"step {metrics.step:>6,} of {self.total:,}   loss {metrics.loss:.5f}   "
                 f"exact match {value} of {match.n:,} validation problems   {speed}   "
                 + ", ".join(filter(None, [f"{metrics.seconds:.0f} s", left]))
+            )
+
+        def on_proof(self, step: int, num_wrong: int, num_listed: int) -> None:
+            if not num_wrong:
+                self.ticker.say("proof: no neighbourhood is wrong")
+                return
+            number = (step - config.num_steps) // config.repair_steps + 1
+            self.total = step + config.repair_steps
+            self.ticker.say(
+                f"proof: {num_wrong:,} neighbourhood{'s are' if num_wrong > 1 else ' is'} wrong; round "
+                f"{number} of at most {config.repair_rounds} trains on {num_listed:,} more "
+                f"problem{'s' * (num_listed != 1)} for {config.repair_steps:,} steps"
             )
 
     if not launched().is_first:

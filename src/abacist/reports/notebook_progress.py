@@ -11,6 +11,7 @@ from typing import Any
 
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.intervals import percent
+from abacist.training.config import TrainingConfig
 from abacist.training.loop import Observer
 from abacist.training.metrics import Metrics
 
@@ -28,9 +29,9 @@ def is_notebook() -> bool:
 class NotebookProgress(Observer):
     """Shows the progress of a training in a notebook, and passes every event on."""
 
-    def __init__(self, num_steps: int, inner: Observer) -> None:
-        """Show `num_steps` steps as a full bar."""
-        self.num_steps, self.inner = num_steps, inner
+    def __init__(self, config: TrainingConfig, inner: Observer) -> None:
+        """Show the steps of a training as a full bar, which a round of repairs makes longer."""
+        self.num_steps, self.repair_steps, self.inner = config.num_steps, config.repair_steps, inner
         self.step, self.loss = 0, ""
         self.accuracy = ""
         self._display: Any = None
@@ -60,6 +61,12 @@ class NotebookProgress(Observer):
 
     def on_checkpoint(self, step: int) -> None:
         self.inner.on_checkpoint(step)
+
+    def on_proof(self, step: int, num_wrong: int, num_listed: int) -> None:
+        if num_wrong:
+            self.num_steps = step + self.repair_steps
+        self._show()
+        self.inner.on_proof(step, num_wrong, num_listed)
 
     def on_divergence(self, step: int, batch: AnnotatedTokens) -> None:
         self.inner.on_divergence(step, batch)

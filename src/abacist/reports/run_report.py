@@ -130,14 +130,16 @@ def headline(records: RunRecords) -> tuple[str, Proportion] | None:
 def _lead(records: RunRecords) -> list[Markup]:
     num_parameters = records.run.get("parameters")
     seconds = f" in {records.metrics[-1].seconds:,.0f} s" if records.metrics else ""
-    steps = f"{records.last_step or 0:,} of {records.recipe.training.num_steps:,} steps"
+    done, planned = records.last_step or 0, records.recipe.training.num_steps
+    repairs = f" and {done - planned:,} of repairs" if done > planned else ""
+    steps = f"{min(done, planned):,} of {planned:,} steps{repairs}"
     parameters = f"{num_parameters:,} parameters, " if type(num_parameters) is int else ""
     summary = f"{_description(records.recipe)}; {parameters}trained for {steps}{seconds}."
     lead = [element("p", summary, class_="muted"), verdict(records)]
     if records.chosen_step is not None:
         chosen = f"All results are those of the checkpoint at step {records.chosen_step:,}."
         lead.insert(1, element("p", chosen))
-    if (records.last_step or 0) < records.recipe.training.num_steps:
+    if done < planned:
         resume = code(_typed(records, "train", "--resume", "--out", str(records.path)))
         lead.append(element("p", "Training is not finished. To resume it, type ", resume, "."))
     if records.damages:

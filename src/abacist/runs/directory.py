@@ -6,6 +6,7 @@ runs/add-20261121-153012/
   tokenizer.json      the vocabulary, as `tokenizers` and `transformers` read it; tokenizer_config.json beside it
   losses.jsonl        the loss of single steps, if it is recorded
   watched.jsonl       answers to the watched problems, if there are any
+  repairs.jsonl       for each round of repairs: number of wrong neighbourhoods, and problems with them
   nonfinite-batch.json  the lines of a batch on which the loss was not finite
   checkpoints/        step-001500/ …
   best/               step-001250/, the checkpoint that is best on validation
@@ -107,6 +108,10 @@ class RunDirectory:
     @property
     def watched(self) -> Path:
         return self.path / "watched.jsonl"
+
+    @property
+    def repairs(self) -> Path:
+        return self.path / "repairs.jsonl"
 
     @property
     def nonfinite_batch(self) -> Path:
@@ -211,7 +216,7 @@ class RunDirectory:
 
     def forget_after(self, step: int) -> None:
         """Delete the records of later steps, which a resumed training makes again; at step 0 all of them."""
-        for path in (self.metrics, self.losses, self.watched):
+        for path in (self.metrics, self.losses, self.watched, self.repairs):
             records = [r for r in self.read_lines(path) if step and r["step"] <= step]
             if records or path.exists():
                 text = "".join(json.dumps(record) + "\n" for record in records)

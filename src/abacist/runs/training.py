@@ -1,19 +1,25 @@
 """Training a run: from the start, or resumed from its newest checkpoint."""
 
+import copy
+import itertools
 import shutil
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
 from abacist import extensions, files, generators
+from abacist.certificates.certificate import obstacle_to_proof, prove
 from abacist.configuration import to_json
+from abacist.data.examples import may_be_listed
+from abacist.data.repairs import RepairBatches
 from abacist.data.split import draw_from_split
 from abacist.data.stream import Batches, Curriculum, TrainingStream
 from abacist.devices import find_device
-from abacist.errors import CheckpointError, RunError, check_between
+from abacist.errors import CheckpointError, ConfigurationError, RunError, check_between
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.format import Format
 from abacist.recipes.column_tasks import warning_about_proof
@@ -29,6 +35,7 @@ from abacist.runs.directory import (
 )
 from abacist.runs.run import Run, build_model, build_problems, examples_of, stage_task
 from abacist.scoring.measures import ALL, measure
+from abacist.scoring.trained_model import TrainedModel
 from abacist.scoring.typed import read_typed
 from abacist.tasks.problems import Problems
 from abacist.tasks.task import Task
@@ -36,7 +43,7 @@ from abacist.training import checkpoint
 from abacist.training.checkpoint import Checkpoint, Progress
 from abacist.training.checkpoint_paths import path_of
 from abacist.training.loop import Observer, Training, Validation
-from abacist.training.metrics import Metrics, StepLoss
+from abacist.training.metrics import Metrics, Repair, StepLoss
 from abacist.training.optimizer import Optimizer
 from abacist.training.processes import Processes, joined
 from abacist.training.threads import fastest_threads, usable_processors
@@ -90,6 +97,8 @@ def _start(
     stream = _batches(task, format, recipe, seed, _CPU)
     _validation_problems(task, recipe, seed)
     read_typed(task, format, list(recipe.training.watch))
+    if recipe.training.repair_rounds:
+        _check_repairs(TrainedModel(model, task, format))
     if (doubt := warning_about_proof(recipe)) is not None:
         warnings.warn(doubt, stacklevel=2)
     timings: dict[int, float] = {}
@@ -216,6 +225,8 @@ def _carry_out(
     if processes.is_first:
         _prepare(run, begin)
         recorder = _Recorder(run, observer or Observer())
+    batches = _batches(run.task, run.format, recipe, seed, device)
+    repairs = _Repairs(run, batches, begin, recorder, device, processes)
     training = Training(
         model,
         optimizer,
@@ -226,8 +237,9 @@ def _carry_out(
         recorder,
         begin,
         processes,
+        repairs.are_needed,
     )
-    progress = training.run(_batches(run.task, run.format, recipe, seed, device))
+    progress = training.run(repairs.batches)
     optimizer.adopt_average()
     run.step = progress.step
     model.eval()
@@ -245,6 +257,83 @@ def _prepare(run: Run, begin: Progress) -> None:
             file.unlink(missing_ok=True)
     # The steps after the checkpoint are repeated, and with them their records.
     directory.forget_after(begin.step)
+
+
+class _Repairs:
+    """The rounds of repairs of a training: their proofs, their problems and their batches."""
+
+    def __init__(
+        self,
+        run: Run,
+        batches: Batches,
+        begin: Progress,
+        observer: Observer,
+        device: torch.device,
+        processes: Processes,
+    ) -> None:
+        """Prepare the rounds that follow `begin`, with the problems of those before it."""
+        training = run.recipe.training
+        self._run, self._observer, self._processes = run, observer, processes
+        self.batches = RepairBatches(
+            batches,
+            run.task,
+            run.format,
+            run.recipe.split,
+            training.batch_size,
+            training.num_steps,
+            device,
+        )
+        """The batches of the whole training."""
+        if not begin.finished:
+            for record in _records_of_repairs(run, begin.step):
+                self.batches.add(record["problems"])
+
+    def are_needed(self, step: int) -> bool:
+        """Whether a proof finds wrong neighbourhoods, for which the next round then has problems."""
+        directory = self._run.directory
+        if self._processes.is_first:
+            directory.append(directory.repairs, to_json(self._prove(step)))
+        # The other processes read what the first one has found.
+        self._processes.agree()
+        record = directory.read_lines(directory.repairs, Repair)[-1]
+        self.batches.add(record["problems"])
+        self._observer.on_proof(step, record["wrong"], len(record["problems"]))
+        return bool(record["wrong"])
+
+    def _prove(self, step: int) -> Repair:
+        """Try to prove the model as it is, and list problems for what is wrong."""
+        run = self._run
+        run.model.eval()
+        model = copy.deepcopy(run.model).cpu()
+        run.model.train()
+        mistakes: dict[str, None] = {}
+        certificate = prove(
+            replace(run.trained_model(), model=model),
+            on_mistake=lambda problem: mistakes.update({problem: None}),
+        )
+        if not certificate.neighbourhoods:
+            warnings.warn(f"there is no round of repairs: {certificate.reason}", stacklevel=2)
+        problems = list(mistakes)
+        if problems:
+            is_listed = may_be_listed(run.task, run.recipe.split, problems)
+            problems = list(itertools.compress(problems, is_listed))
+        return Repair(step, certificate.wrong, tuple(problems))
+
+
+def _records_of_repairs(run: Run, step: int) -> list[dict[str, Any]]:
+    """Return the records of the proofs up to `step`; raise `RunError` if one is missing."""
+    training, file = run.recipe.training, run.directory.repairs
+    records = [r for r in run.directory.read_lines(file, Repair) if r["step"] <= step]
+    done = {record["step"] for record in records}
+    for proved in range(
+        training.num_steps, min(step + 1, training.most_steps), training.repair_steps
+    ):
+        if proved not in done:
+            raise RunError(
+                f"{file} has no record of the proof after step {proved:,}, so the round of repairs cannot "
+                "be resumed. Type --overwrite to train again from the start."
+            )
+    return records
 
 
 class _Recorder(Observer):
@@ -281,6 +370,9 @@ class _Recorder(Observer):
                 self.directory.append(self.directory.watched, record)
             self.run.model.train()
         self.inner.on_checkpoint(step)
+
+    def on_proof(self, step: int, num_wrong: int, num_listed: int) -> None:
+        self.inner.on_proof(step, num_wrong, num_listed)
 
     def on_divergence(self, step: int, batch: AnnotatedTokens) -> None:
         ids = batch.ids.tolist()
@@ -350,6 +442,16 @@ def _validation_problems(task: Task, recipe: Recipe, seed: int) -> Problems:
     generator = generators.generator(seed, "validation")
     shapes = task.draw_shapes(recipe.training.validation_problems, generator)
     return draw_from_split(task, shapes, "validation", recipe.split, generator)
+
+
+def _check_repairs(untrained: TrainedModel) -> None:
+    """Raise `ConfigurationError` if no proof can say what a round of repairs should repair."""
+    obstacle = obstacle_to_proof(untrained)
+    if obstacle is not None:
+        raise ConfigurationError(
+            "training.repair_rounds repair what a proof finds wrong, and nothing can be proved here: "
+            f"{obstacle} Otherwise, try --training.repair_rounds 0."
+        )
 
 
 def _claim(directory: RunDirectory, overwrite: bool) -> None:

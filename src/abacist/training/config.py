@@ -54,6 +54,12 @@ class TrainingConfig(Config):
     """With `num_examples` or `examples`: end each epoch with a smaller batch of the problems that do not fill one, instead of leaving them out."""  # noqa: E501
     mixed_lengths: bool = False
     """Draw the lengths of each problem of a batch independently, and pad; otherwise all problems of a batch have the same lengths where the format allows."""  # noqa: E501
+    repair_rounds: int = setting(0, low=0, high=1_000, suggestion=4)
+    """How many times training goes on after its last step, each time with problems for the neighbourhoods that a proof finds wrong, until none is wrong."""  # noqa: E501
+    repair_steps: int = setting(500, low=1, high=_MOST_STEPS)
+    """Number of optimiser steps in each of these rounds."""
+    repair_rate: float = setting(0.1, low=1e-6, high=1)
+    """Learning rate at the beginning of each of these rounds, as a fraction of the largest; it falls as a cosine."""
     curriculum: tuple[Stage, ...] = ()
     """Stages at the beginning of training, each with a changed task; --training.curriculum.0.task adds the first."""
     loss_on: Literal["answer", "all"] = "answer"
@@ -155,9 +161,24 @@ class TrainingConfig(Config):
                     f"{path}.{name} is about a fixed number of problems, got {path}.num_examples none. "
                     f"Try --{path}.num_examples 50000, or --{path}.{name} false."
                 )
+        if self.repair_rounds and self.stop_at is not None:
+            yield (
+                f"{path}.repair_rounds begin after the last step, which {path}.stop_at can leave out; got "
+                f"{self.repair_rounds} and {self.stop_at:g}. Try --{path}.stop_at none."
+            )
+        if self.repair_rounds and not self.num_steps:
+            yield (
+                f"{path}.repair_rounds repair a trained model, got {path}.num_steps 0. "
+                f"Try --{path}.repair_rounds 0."
+            )
         staged = sum(stage.num_steps for stage in self.curriculum)
         if staged and staged >= self.num_steps:
             yield (
                 f"the stages of {path}.curriculum take {staged:,} steps and leave none of the "
                 f"{self.num_steps:,} for the task itself. Try --{path}.num_steps {2 * staged}."
             )
+
+    @property
+    def most_steps(self) -> int:
+        """Number of steps that a training takes at most, with those of its rounds of repairs."""
+        return self.num_steps + self.repair_rounds * self.repair_steps

@@ -65,6 +65,15 @@ class Observer:
     def on_checkpoint(self, step: int) -> None:
         """Called before the first step and at every checkpoint; the model has the weights saved there."""
 
+    def on_proof(self, step: int, num_wrong: int, num_listed: int) -> None:
+        """Called after the proof that decides whether a round of repairs follows.
+
+        Args:
+            step: number of steps done.
+            num_wrong: number of neighbourhoods that the model gets wrong; without any, no round follows.
+            num_listed: number of problems listed for them, on which the round trains.
+        """
+
     def on_divergence(self, step: int, batch: AnnotatedTokens) -> None:
         """Called with the batch on which the loss is not finite, and the number of its step from 1."""
 
@@ -91,6 +100,7 @@ class Training:
         observer: Observer,
         start: Progress,
         processes: Processes = ALONE,
+        needs_repair: Callable[[int], bool] = lambda step: False,
     ) -> None:
         """Prepare a training without taking a step.
 
@@ -104,13 +114,14 @@ class Training:
             observer: receives events.
             start: where to start; steps, seconds and successes are counted from there.
             processes: those that train the model together, of which the first writes checkpoints.
+            needs_repair: says whether another round of repairs is needed after a number of steps.
         """
         self.step = start.step
         """Number of steps done."""
-        self.finished = start.finished or start.step >= config.num_steps
+        self.finished = start.finished or start.step >= config.most_steps
         self._model, self._optimizer, self._config = model, optimizer, config
         self._validate, self._observer, self._processes = validate, observer, processes
-        self._checkpoints, self._best = checkpoints, best
+        self._checkpoints, self._best, self._needs_repair = checkpoints, best, needs_repair
         self._successes, self._best_score = start.successes, start.best
         self._best_step = _last_step_up_to(best, start.step)
         self._losses: list[float] = []
@@ -178,7 +189,18 @@ class Training:
         self.step += 1
         self._losses.append(loss)
         self._observer.on_step(self.step, loss)
-        self.finished = self.step == self._config.num_steps
+        self.finished = self._is_over()
+
+    def _is_over(self) -> bool:
+        """Whether no step follows: all are done, and the rounds of repairs are done or not needed."""
+        config = self._config
+        repairs = self.step - config.num_steps
+        if repairs < 0 or repairs % config.repair_steps:
+            return False
+        if self.step == config.most_steps:
+            return True
+        with self._optimizer.averaged():
+            return not self._needs_repair(self.step)
 
     def _validate_if_due(self) -> None:
         """Validate after the last step and every `validate_every` steps, and stop early where that suffices."""

@@ -1,4 +1,4 @@
-"""The records of `metrics.jsonl` and of `losses.jsonl`, one line each. Imports no torch."""
+"""The records of `metrics.jsonl`, `losses.jsonl` and `repairs.jsonl`, one line each. Imports no torch."""
 
 from dataclasses import dataclass, field
 
@@ -42,3 +42,15 @@ class StepLoss:
     """Number of the step, starting at 1."""
     loss: float
     """Loss before the step, in nats per token."""
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What a proof found before a possible round of repairs: one line of `repairs.jsonl`."""
+
+    step: int
+    """Number of steps done before the proof."""
+    wrong: int
+    """Number of wrong neighbourhoods; without any, no round follows."""
+    problems: tuple[str, ...]
+    """Problems with wrong neighbourhoods, of the training split and of training lengths, as a person types them."""
