@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from abacist.runs.run import Run
     from abacist.scoring.records import Scorecard, Solution
     from abacist.training.loop import Observer
-    from abacist.training.metrics import Metrics
+    from abacist.training.metrics import Beginning, Metrics
 
 
 def run(arguments: list[str]) -> int:
@@ -249,6 +249,18 @@ def _with_progress(
 
         def __init__(self, ticker: Ticker) -> None:
             self.ticker, self.total = ticker, config.num_steps
+
+        def on_beginning_step(self, number: int, step: int, loss: float) -> None:
+            which = f"of beginning {number + 1} of {config.num_beginnings}, loss {loss:.4f}"
+            self.ticker.update(step, config.beginning_steps, which)
+
+        def on_beginning(self, beginning: "Beginning") -> None:
+            match = beginning.exact_match
+            share = "the loss was not finite" if match is None else f"exact match {match}"
+            self.ticker.say(
+                f"beginning {beginning.number + 1} of {config.num_beginnings}: {share} after "
+                f"{beginning.step:,} steps"
+            )
 
         def on_start(self, parameters: int, threads: int, step: int) -> None:
             begun = f", from step {step:,}" if step else ""

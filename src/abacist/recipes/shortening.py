@@ -35,6 +35,7 @@ def shortened(recipe: Recipe, fraction: float) -> Recipe:
             warmup_steps=min(scaled(training.warmup_steps), num_steps),
             decay_steps=None if decay_steps is None else min(scaled(decay_steps), num_steps),
             stop_from=scaled(training.stop_from),
+            beginning_steps=scaled(training.beginning_steps),
             repair_steps=scaled(training.repair_steps),
             curriculum=curriculum,
         ),

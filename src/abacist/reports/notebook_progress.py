@@ -13,7 +13,7 @@ from abacist.formats.annotated import AnnotatedTokens
 from abacist.intervals import percent
 from abacist.training.config import TrainingConfig
 from abacist.training.loop import Observer
-from abacist.training.metrics import Metrics
+from abacist.training.metrics import Beginning, Metrics
 
 _SECONDS_BETWEEN_UPDATES = 0.2
 _WIDTH = 30
@@ -37,6 +37,14 @@ class NotebookProgress(Observer):
         self._display: Any = None
         self._begin = self._shown = time.monotonic()
 
+    def on_beginning_step(self, number: int, step: int, loss: float) -> None:
+        self.step, self.loss = step, f"beginning {number + 1}, loss {loss:.4f}"
+        self._show_now_and_then()
+        self.inner.on_beginning_step(number, step, loss)
+
+    def on_beginning(self, beginning: Beginning) -> None:
+        self.inner.on_beginning(beginning)
+
     def on_start(self, parameters: int, threads: int, step: int) -> None:
         self.step = step
         self._show()
@@ -44,8 +52,7 @@ class NotebookProgress(Observer):
 
     def on_step(self, step: int, loss: float) -> None:
         self.step, self.loss = step, f"loss {loss:.4f}"
-        if time.monotonic() - self._shown >= _SECONDS_BETWEEN_UPDATES:
-            self._show()
+        self._show_now_and_then()
         self.inner.on_step(step, loss)
 
     def on_metrics(self, metrics: Metrics) -> None:
@@ -77,6 +84,10 @@ class NotebookProgress(Observer):
         seconds = time.monotonic() - self._begin
         steps = f"{self.step:,} of {self.num_steps:,} steps, {seconds:.0f} s"
         return ", ".join(filter(None, [steps, self.loss, self.accuracy]))
+
+    def _show_now_and_then(self) -> None:
+        if time.monotonic() - self._shown >= _SECONDS_BETWEEN_UPDATES:
+            self._show()
 
     def _show(self) -> None:
         """Draw the bar, or draw it again in its place."""

@@ -6,6 +6,7 @@ runs/add-20261121-153012/
   tokenizer.json      the vocabulary, as `tokenizers` and `transformers` read it; tokenizer_config.json beside it
   losses.jsonl        the loss of single steps, if it is recorded
   watched.jsonl       answers to the watched problems, if there are any
+  beginnings.jsonl    how good each of several beginnings was, if there are several
   repairs.jsonl       for each round of repairs: number of wrong neighbourhoods, and problems with them
   nonfinite-batch.json  the lines of a batch on which the loss was not finite
   checkpoints/        step-001500/ …
@@ -108,6 +109,10 @@ class RunDirectory:
     @property
     def watched(self) -> Path:
         return self.path / "watched.jsonl"
+
+    @property
+    def beginnings(self) -> Path:
+        return self.path / "beginnings.jsonl"
 
     @property
     def repairs(self) -> Path:

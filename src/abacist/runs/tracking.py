@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from abacist.errors import ConfigurationError
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.training.loop import Observer
-from abacist.training.metrics import Metrics
+from abacist.training.metrics import Beginning, Metrics
 
 
 class _Tracker(Protocol):
@@ -66,6 +66,12 @@ class Tracked(Observer):
         check(names)
         self.names, self.path, self.inner = names, path, inner
         self.trackers: list[_Tracker] = []
+
+    def on_beginning_step(self, number: int, step: int, loss: float) -> None:
+        self.inner.on_beginning_step(number, step, loss)
+
+    def on_beginning(self, beginning: Beginning) -> None:
+        self.inner.on_beginning(beginning)
 
     def on_start(self, parameters: int, threads: int, step: int) -> None:
         # Not earlier: until now there was no directory to write to.

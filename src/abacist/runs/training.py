@@ -2,7 +2,9 @@
 
 import copy
 import itertools
+import json
 import shutil
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +15,7 @@ import torch
 
 from abacist import extensions, files, generators
 from abacist.certificates.certificate import obstacle_to_proof, prove
-from abacist.configuration import to_json
+from abacist.configuration import from_json, to_json
 from abacist.data.examples import may_be_listed
 from abacist.data.repairs import RepairBatches
 from abacist.data.split import draw_from_split
@@ -40,10 +42,11 @@ from abacist.scoring.typed import read_typed
 from abacist.tasks.problems import Problems
 from abacist.tasks.task import Task
 from abacist.training import checkpoint
+from abacist.training.beginnings import best_of, seed_weights, try_beginning
 from abacist.training.checkpoint import Checkpoint, Progress
 from abacist.training.checkpoint_paths import path_of
 from abacist.training.loop import Observer, Training, Validation
-from abacist.training.metrics import Metrics, Repair, StepLoss
+from abacist.training.metrics import Beginning, Metrics, Repair, StepLoss
 from abacist.training.optimizer import Optimizer
 from abacist.training.processes import Processes, joined
 from abacist.training.threads import fastest_threads, usable_processors
@@ -213,18 +216,21 @@ def _carry_out(
     processes: Processes,
 ) -> Run:
     torch.set_num_threads(threads)
-    torch.manual_seed(seed)
-    model = build_model(recipe).to(device)
+    inner = (observer or Observer()) if processes.is_first else Observer()
+    number, seconds = 0, 0.0
+    if newest is None and recipe.training.num_beginnings > 1:
+        number, seconds = _best_beginning(directory, recipe, seed, inner, device, processes)
+    run = _untrained(directory, recipe, seed, number, device)
+    model = run.model
     optimizer = Optimizer(model, recipe.training)
-    begin = Progress(0, 0.0) if newest is None else newest.progress
+    begin = Progress(0, seconds) if newest is None else newest.progress
     if newest is not None:
         newest.load_weights(model)
         newest.load_optimizer(optimizer)
-    run = Run(directory, recipe, seed, model)
     recorder = Observer()
     if processes.is_first:
         _prepare(run, begin)
-        recorder = _Recorder(run, observer or Observer())
+        recorder = _Recorder(run, inner)
     batches = _batches(run.task, run.format, recipe, seed, device)
     repairs = _Repairs(run, batches, begin, recorder, device, processes)
     training = Training(
@@ -244,6 +250,40 @@ def _carry_out(
     run.step = progress.step
     model.eval()
     return run
+
+
+def _untrained(
+    directory: RunDirectory, recipe: Recipe, seed: int, number: int, device: torch.device
+) -> Run:
+    """Return the run with the initial weights of a beginning."""
+    seed_weights(seed, number)
+    return Run(directory, recipe, seed, build_model(recipe).to(device))
+
+
+def _best_beginning(
+    directory: RunDirectory,
+    recipe: Recipe,
+    seed: int,
+    observer: Observer,
+    device: torch.device,
+    processes: Processes,
+) -> tuple[int, float]:
+    """Try every beginning that has no record yet; return the number of the best and the time of all, in seconds."""
+    records = directory.read_lines(directory.beginnings, Beginning)
+    tried = [from_json(Beginning, record, "record") for record in records]
+    for number in range(len(tried), recipe.training.num_beginnings):
+        run = _untrained(directory, recipe, seed, number, device)
+        stream = _batches(run.task, run.format, recipe, seed, device)
+        began = time.perf_counter()
+        beginning = try_beginning(
+            number, run.model, recipe.training, stream, _validation(run), observer, processes
+        )
+        tried.append(replace(beginning, seconds=time.perf_counter() - began))
+        observer.on_beginning(tried[-1])
+        if processes.is_first:
+            lines = "".join(json.dumps(to_json(record)) + "\n" for record in tried)
+            files.write_bytes(directory.beginnings, lines.encode())
+    return best_of(tried), sum(beginning.seconds for beginning in tried)
 
 
 def _prepare(run: Run, begin: Progress) -> None:

@@ -54,6 +54,10 @@ class TrainingConfig(Config):
     """With `num_examples` or `examples`: end each epoch with a smaller batch of the problems that do not fill one, instead of leaving them out."""  # noqa: E501
     mixed_lengths: bool = False
     """Draw the lengths of each problem of a batch independently, and pad; otherwise all problems of a batch have the same lengths where the format allows."""  # noqa: E501
+    num_beginnings: int = setting(1, low=1, high=1_000, suggestion=3)
+    """Number of beginnings, each with initial weights of its own; the one that is best on validation is trained to the end."""  # noqa: E501
+    beginning_steps: int = setting(2_000, low=1, high=_MOST_STEPS)
+    """With `num_beginnings`: number of steps after which beginnings are compared."""
     repair_rounds: int = setting(0, low=0, high=1_000, suggestion=4)
     """How many times training goes on after its last step, each time with problems for the neighbourhoods that a proof finds wrong, until none is wrong."""  # noqa: E501
     repair_steps: int = setting(500, low=1, high=_MOST_STEPS)
@@ -161,6 +165,12 @@ class TrainingConfig(Config):
                     f"{path}.{name} is about a fixed number of problems, got {path}.num_examples none. "
                     f"Try --{path}.num_examples 50000, or --{path}.{name} false."
                 )
+        if self.num_beginnings > 1 and self.beginning_steps > self.num_steps:
+            yield (
+                f"{path}.beginning_steps must be at most {path}.num_steps, {self.num_steps:,}, where there are "
+                f"several beginnings, got {self.beginning_steps:,}. "
+                f"Try --{path}.beginning_steps {max(1, self.num_steps // 5)}."
+            )
         if self.repair_rounds and self.stop_at is not None:
             yield (
                 f"{path}.repair_rounds begin after the last step, which {path}.stop_at can leave out; got "

@@ -27,7 +27,7 @@ from abacist.scoring.records import Measures
 from abacist.training import checkpoint
 from abacist.training.checkpoint import Progress
 from abacist.training.config import TrainingConfig
-from abacist.training.metrics import Metrics
+from abacist.training.metrics import Beginning, Metrics
 from abacist.training.optimizer import Optimizer
 from abacist.training.processes import ALONE, Processes
 from abacist.training.schedule import learning_rate
@@ -55,6 +55,12 @@ class Observer:
             threads: number of threads.
             step: number of steps done before; 0 unless the training is resumed.
         """
+
+    def on_beginning_step(self, number: int, step: int, loss: float) -> None:
+        """Called after every step of one of several beginnings; like `on_step`, before `on_start`."""
+
+    def on_beginning(self, beginning: Beginning) -> None:
+        """Called when one of several beginnings is measured."""
 
     def on_step(self, step: int, loss: float) -> None:
         """Called after every step, with the number of steps done and the loss in nats per token."""
@@ -139,7 +145,7 @@ class Training:
         checkpoint in place, and `TrainingInterrupted` after saving where Ctrl-C was pressed.
         """
         self._begin()
-        with _ctrl_c() as is_stop_requested:
+        with requests_to_stop() as is_stop_requested:
             while not self.finished:
                 self._advance(stream)
                 self._validate_if_due()
@@ -313,7 +319,7 @@ def _last_step_up_to(directory: Path, step: int) -> int | None:
 
 
 @contextmanager
-def _ctrl_c() -> Iterator[Callable[[], bool]]:
+def requests_to_stop() -> Iterator[Callable[[], bool]]:
     """Turn the first Ctrl-C into a request to stop, which the yielded function reports.
 
     An exception in the middle of an optimiser step would leave half of the weights updated, so

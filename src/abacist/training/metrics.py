@@ -1,4 +1,4 @@
-"""The records of `metrics.jsonl`, `losses.jsonl` and `repairs.jsonl`, one line each. Imports no torch."""
+"""The records of a training, each a line of a file in the run directory. Imports no torch."""
 
 from dataclasses import dataclass, field
 
@@ -42,6 +42,22 @@ class StepLoss:
     """Number of the step, starting at 1."""
     loss: float
     """Loss before the step, in nats per token."""
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """How good one of several beginnings was: one line of `beginnings.jsonl`."""
+
+    step: int
+    """Number of steps it was trained for."""
+    number: int
+    """Number of the beginning, starting at 0."""
+    exact_match: Proportion | None = None
+    """Share of validation problems that were answered correctly then; None where the loss was not finite."""
+    validation_loss: float | None = None
+    """Cross entropy of their targets, in nats per token; None where the loss was not finite."""
+    seconds: float = 0.0
+    """Time that it took, in seconds."""
 
 
 @dataclass(frozen=True)
