@@ -61,6 +61,8 @@ SETTINGS: Mapping[str, Any] = {
     "model.tied_head": True,
     "training.num_steps": 0,
     "training.warmup_steps": 0,
+    "training.num_beginnings": 1,
+    "training.repair_rounds": 0,
 }
 """The settings that differ from `add-tiny`, apart from the width of the MLP."""
 

@@ -42,6 +42,9 @@ def short(name):
         sample_problems=1,
         watch=(),
         record_loss_every=1,
+        # A hardly trained model is wrong in most neighbourhoods, which are few for this recipe.
+        repair_rounds=int(name == "add-tiny"),
+        repair_steps=2,
     )
     task = recipe.task
     if isinstance(task, SortingConfig):

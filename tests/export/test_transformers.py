@@ -44,8 +44,13 @@ VARIANTS = {
         "model.injection": "linear",
         "model.activation": "swiglu",
         "model.initial_state": "noise",
+        "training.repair_rounds": 0,
     },
-    "add-tiny-relu": {"model.positions": "rope", "model.head_width": 4},
+    "add-tiny-relu": {
+        "model.positions": "rope",
+        "model.head_width": 4,
+        "training.repair_rounds": 0,
+    },
     "add": {"model.positions": "abacus-fire", "format": "usual"},
 }
 """Settings that show every part of the modelling code, by recipe."""

@@ -101,14 +101,9 @@ def _prove(
     on_mistake: OnMistake | None,
 ) -> Certificate:
     begin = time.perf_counter()
-    model, task, format = trained_model.model, trained_model.task, trained_model.format
-    _check_task(task)
-    _check_model(model)
-    exact = _double_copy(model)
-    _check_scores(exact)
-    enumeration = _enumeration(exact, task, format, max_seconds * _MOST_PER_SECOND)
+    exact, enumeration = _checkable(trained_model, max_seconds)
     total = enumeration.num_cases
-    tally = _Tally(trained_model, BoundedModel(exact, precision), on_mistake)
+    tally = _Tally(trained_model, exact, BoundedModel(exact, precision), on_mistake)
     done, first = 0, time.perf_counter()
     for part, num_cases in enumeration.parts():
         tally.check(part)
@@ -161,18 +156,44 @@ def _prove(
     )
 
 
+@torch.no_grad()
+def count_wrong(trained_model: TrainedModel, on_mistake: OnMistake | None = None) -> int | None:
+    """Return how many neighbourhoods a model gets wrong in float64; None if nothing can be proved about it.
+
+    This is a proof without its bounds on rounding, which take most of its time. `on_mistake` receives
+    what it does in `prove`.
+    """
+    try:
+        exact, enumeration = _checkable(trained_model)
+        tally = _Tally(trained_model, exact, None, on_mistake)
+        for part, _ in enumeration.parts():
+            tally.check(part)
+    except NotProvable:
+        return None
+    return tally.wrong
+
+
+@torch.no_grad()
 def obstacle_to_proof(trained_model: TrainedModel) -> str | None:
     """Return why nothing can be proved about a model, whatever it has learned; None if a proof can be tried."""
-    model, task = trained_model.model, trained_model.task
     try:
-        _check_task(task)
-        _check_model(model)
-        _enumeration(
-            _double_copy(model), task, trained_model.format, 60 * MAX_MINUTES * _MOST_PER_SECOND
-        )
+        _checkable(trained_model)
     except NotProvable as reason:
         return str(reason)
     return None
+
+
+def _checkable(
+    trained_model: TrainedModel, max_seconds: float = 60 * MAX_MINUTES
+) -> tuple[Transformer, Enumeration]:
+    """Return a float64 copy of the model, and all contexts; raise `NotProvable` if there is an obstacle."""
+    model, task = trained_model.model, trained_model.task
+    _check_task(task)
+    _check_model(model)
+    exact = _double_copy(model)
+    _check_scores(exact)
+    most_cases = max_seconds * _MOST_PER_SECOND
+    return exact, _enumeration(exact, task, trained_model.format, most_cases)
 
 
 _ENUMERATIONS: dict[str, Callable[[Transformer, Any, Any], Enumeration]] = {
@@ -247,9 +268,15 @@ class _Tally:
     """The results of the check so far."""
 
     def __init__(
-        self, trained_model: TrainedModel, bounded: BoundedModel, on_mistake: OnMistake | None
+        self,
+        trained_model: TrainedModel,
+        exact: Transformer,
+        bounded: BoundedModel | None,
+        on_mistake: OnMistake | None,
     ) -> None:
-        self.trained_model, self.bounded, self.on_mistake = trained_model, bounded, on_mistake
+        """Prepare to check the float64 copy `exact` of a model; without `bounded`, no margin is bounded."""
+        self.trained_model, self.exact, self.on_mistake = trained_model, exact, on_mistake
+        self.bounded = bounded
         self.cases, self.wrong, self.rounding_bound = 0, 0, 0.0
         self.proved_margin, self.implemented_margin = torch.inf, torch.inf
         self.measured_rounding = 0.0
@@ -269,8 +296,7 @@ class _Tally:
         self.cases += len(ids)
         margins: list[Tensor] = []
         while (first := sum(map(len, margins))) < len(ids):
-            size = len(ids) if self.wrong else self.bounded.cases_at_once
-            some = slice(first, first + size)
+            some = slice(first, first + self._cases_at_once(len(ids)))
             margins.append(self._margins(part[0].pattern, ids[some], target[some]))
             self.wrong += int((~(margins[-1] > 0)).sum())
         margin = torch.cat(margins).nan_to_num(nan=-torch.inf)
@@ -283,11 +309,15 @@ class _Tally:
             for problem in self.trained_model.task.expressions(wrong):
                 self.on_mistake(problem)
 
+    def _cases_at_once(self, count: int) -> int:
+        """Return how many of `count` cases to check at once: fewer if their margins are bounded."""
+        return count if self.wrong or self.bounded is None else self.bounded.cases_at_once
+
     def _margins(self, pattern: Pattern, ids: Tensor, target: Tensor) -> Tensor:
         """Return the margins of some cases of one pattern, and bound them while none is wrong."""
-        if self.wrong:
-            # Bounds take far longer, and nothing can be certified any more.
-            logits = _logits(self.bounded.model, pattern, ids)
+        if self.wrong or self.bounded is None:
+            # Bounds take far longer, and once a case is wrong nothing can be certified any more.
+            logits = _logits(self.exact, pattern, ids)
             right = target.unsqueeze(1)
             others = logits.scatter(1, right, -torch.inf).amax(dim=1)
             return logits.gather(1, right).squeeze(1) - others
@@ -306,7 +336,7 @@ class _Tally:
         """Compare both kernels of this machine with float64, where the bound is not enough."""
         if not len(ids):
             return
-        exact = _logits(self.bounded.model, pattern, ids)
+        exact = _logits(self.exact, pattern, ids)
         for path in ("dense", "windowed"):
             difference = _logits(self.trained_model.model, pattern, ids, path) - exact
             self.measured_rounding = max(self.measured_rounding, _largest(difference))

@@ -252,7 +252,7 @@ def _with_progress(
 
         def on_beginning_step(self, number: int, step: int, loss: float) -> None:
             which = f"of beginning {number + 1} of {config.num_beginnings}, loss {loss:.4f}"
-            self.ticker.update(step, config.beginning_steps, which)
+            self.ticker.update(step, min(config.beginning_steps, config.num_steps), which)
 
         def on_beginning(self, beginning: "Beginning") -> None:
             match = beginning.exact_match
@@ -289,14 +289,14 @@ def _with_progress(
                 + ", ".join(filter(None, [f"{metrics.seconds:.0f} s", left]))
             )
 
-        def on_proof(self, step: int, num_wrong: int, num_listed: int) -> None:
+        def on_check(self, step: int, num_wrong: int, num_listed: int) -> None:
             if not num_wrong:
-                self.ticker.say("proof: no neighbourhood is wrong")
+                self.ticker.say("check: no neighbourhood is wrong")
                 return
             number = (step - config.num_steps) // config.repair_steps + 1
             self.total = step + config.repair_steps
             self.ticker.say(
-                f"proof: {num_wrong:,} neighbourhood{'s are' if num_wrong > 1 else ' is'} wrong; round "
+                f"check: {num_wrong:,} neighbourhood{'s are' if num_wrong > 1 else ' is'} wrong; round "
                 f"{number} of at most {config.repair_rounds} trains on {num_listed:,} more "
                 f"problem{'s' * (num_listed != 1)} for {config.repair_steps:,} steps"
             )

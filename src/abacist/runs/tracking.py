@@ -97,8 +97,8 @@ class Tracked(Observer):
     def on_checkpoint(self, step: int) -> None:
         self.inner.on_checkpoint(step)
 
-    def on_proof(self, step: int, num_wrong: int, num_listed: int) -> None:
-        self.inner.on_proof(step, num_wrong, num_listed)
+    def on_check(self, step: int, num_wrong: int, num_listed: int) -> None:
+        self.inner.on_check(step, num_wrong, num_listed)
 
     def on_divergence(self, step: int, batch: AnnotatedTokens) -> None:
         self.inner.on_divergence(step, batch)

@@ -14,14 +14,14 @@ from typing import Any, Literal
 import torch
 
 from abacist import extensions, files, generators
-from abacist.certificates.certificate import obstacle_to_proof, prove
+from abacist.certificates.certificate import count_wrong, obstacle_to_proof
 from abacist.configuration import from_json, to_json
 from abacist.data.examples import may_be_listed
 from abacist.data.repairs import RepairBatches
 from abacist.data.split import draw_from_split
 from abacist.data.stream import Batches, Curriculum, TrainingStream
 from abacist.devices import find_device
-from abacist.errors import CheckpointError, ConfigurationError, RunError, check_between
+from abacist.errors import CheckpointError, RunError, check_between
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.format import Format
 from abacist.recipes.column_tasks import warning_about_proof
@@ -100,10 +100,12 @@ def _start(
     stream = _batches(task, format, recipe, seed, _CPU)
     _validation_problems(task, recipe, seed)
     read_typed(task, format, list(recipe.training.watch))
-    if recipe.training.repair_rounds:
-        _check_repairs(TrainedModel(model, task, format))
     if (doubt := warning_about_proof(recipe)) is not None:
         warnings.warn(doubt, stacklevel=2)
+    if recipe.training.repair_rounds:
+        doubt = _warning_about_repairs(TrainedModel(model, task, format))
+        if doubt is not None:
+            warnings.warn(doubt, stacklevel=2)
     timings: dict[int, float] = {}
     if threads == "auto":
         threads = 1
@@ -300,7 +302,7 @@ def _prepare(run: Run, begin: Progress) -> None:
 
 
 class _Repairs:
-    """The rounds of repairs of a training: their proofs, their problems and their batches."""
+    """The rounds of repairs of a training: their checks, their problems and their batches."""
 
     def __init__(
         self,
@@ -329,39 +331,37 @@ class _Repairs:
                 self.batches.add(record["problems"])
 
     def are_needed(self, step: int) -> bool:
-        """Whether a proof finds wrong neighbourhoods, for which the next round then has problems."""
+        """Whether a neighbourhood is wrong after `step` steps, for which the next round then has problems."""
         directory = self._run.directory
         if self._processes.is_first:
-            directory.append(directory.repairs, to_json(self._prove(step)))
+            directory.append(directory.repairs, to_json(self._check(step)))
         # The other processes read what the first one has found.
         self._processes.agree()
         record = directory.read_lines(directory.repairs, Repair)[-1]
         self.batches.add(record["problems"])
-        self._observer.on_proof(step, record["wrong"], len(record["problems"]))
+        self._observer.on_check(step, record["wrong"], len(record["problems"]))
         return bool(record["wrong"])
 
-    def _prove(self, step: int) -> Repair:
-        """Try to prove the model as it is, and list problems for what is wrong."""
+    def _check(self, step: int) -> Repair:
+        """Check every neighbourhood with the weights as they are, and list problems for what is wrong."""
         run = self._run
         run.model.eval()
         model = copy.deepcopy(run.model).cpu()
         run.model.train()
         mistakes: dict[str, None] = {}
-        certificate = prove(
+        num_wrong = count_wrong(
             replace(run.trained_model(), model=model),
-            on_mistake=lambda problem: mistakes.update({problem: None}),
+            lambda problem: mistakes.update({problem: None}),
         )
-        if not certificate.neighbourhoods:
-            warnings.warn(f"there is no round of repairs: {certificate.reason}", stacklevel=2)
         problems = list(mistakes)
         if problems:
             is_listed = may_be_listed(run.task, run.recipe.split, problems)
             problems = list(itertools.compress(problems, is_listed))
-        return Repair(step, certificate.wrong, tuple(problems))
+        return Repair(step, num_wrong or 0, tuple(problems))
 
 
 def _records_of_repairs(run: Run, step: int) -> list[dict[str, Any]]:
-    """Return the records of the proofs up to `step`; raise `RunError` if one is missing."""
+    """Return the records of the checks up to `step`; raise `RunError` if one is missing."""
     training, file = run.recipe.training, run.directory.repairs
     records = [r for r in run.directory.read_lines(file, Repair) if r["step"] <= step]
     done = {record["step"] for record in records}
@@ -370,7 +370,7 @@ def _records_of_repairs(run: Run, step: int) -> list[dict[str, Any]]:
     ):
         if proved not in done:
             raise RunError(
-                f"{file} has no record of the proof after step {proved:,}, so the round of repairs cannot "
+                f"{file} has no record of the check after step {proved:,}, so the round of repairs cannot "
                 "be resumed. Type --overwrite to train again from the start."
             )
     return records
@@ -411,8 +411,8 @@ class _Recorder(Observer):
             self.run.model.train()
         self.inner.on_checkpoint(step)
 
-    def on_proof(self, step: int, num_wrong: int, num_listed: int) -> None:
-        self.inner.on_proof(step, num_wrong, num_listed)
+    def on_check(self, step: int, num_wrong: int, num_listed: int) -> None:
+        self.inner.on_check(step, num_wrong, num_listed)
 
     def on_divergence(self, step: int, batch: AnnotatedTokens) -> None:
         ids = batch.ids.tolist()
@@ -484,14 +484,12 @@ def _validation_problems(task: Task, recipe: Recipe, seed: int) -> Problems:
     return draw_from_split(task, shapes, "validation", recipe.split, generator)
 
 
-def _check_repairs(untrained: TrainedModel) -> None:
-    """Raise `ConfigurationError` if no proof can say what a round of repairs should repair."""
+def _warning_about_repairs(untrained: TrainedModel) -> str | None:
+    """Return why no round of repairs can follow the training; None if one can."""
     obstacle = obstacle_to_proof(untrained)
-    if obstacle is not None:
-        raise ConfigurationError(
-            "training.repair_rounds repair what a proof finds wrong, and nothing can be proved here: "
-            f"{obstacle} Otherwise, try --training.repair_rounds 0."
-        )
+    if obstacle is None:
+        return None
+    return f"no round of repairs will follow, because nothing can be proved: {obstacle}"
 
 
 def _claim(directory: RunDirectory, overwrite: bool) -> None:

@@ -37,14 +37,15 @@ def try_beginning(
     observer: Observer,
     processes: Processes,
 ) -> Beginning:
-    """Train a model for `beginning_steps` steps of the training, and return how good it is then.
+    """Train a model for the first `beginning_steps` steps of the training, and return how good it is then.
 
     Raises `TrainingInterrupted` where Ctrl-C was pressed.
     """
     optimizer = Optimizer(model, config)
+    num_steps = min(config.beginning_steps, config.num_steps)
     model.train()
     with requests_to_stop() as is_stop_requested:
-        for step in range(config.beginning_steps):
+        for step in range(num_steps):
             batch = stream.batch(step)
             loss = training_step(
                 model, optimizer, batch, config, step, stream.aligned, stream.seed, processes
@@ -58,7 +59,7 @@ def try_beginning(
                 return Beginning(step + 1, number)
     with optimizer.averaged():
         measured = validate().validation[ALL]
-    return Beginning(config.beginning_steps, number, measured.exact_match, measured.loss)
+    return Beginning(num_steps, number, measured.exact_match, measured.loss)
 
 
 def best_of(beginnings: Sequence[Beginning]) -> int:

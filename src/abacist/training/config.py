@@ -57,9 +57,9 @@ class TrainingConfig(Config):
     num_beginnings: int = setting(1, low=1, high=1_000, suggestion=3)
     """Number of beginnings, each with initial weights of its own; the one that is best on validation is trained to the end."""  # noqa: E501
     beginning_steps: int = setting(2_000, low=1, high=_MOST_STEPS)
-    """With `num_beginnings`: number of steps after which beginnings are compared."""
+    """With `num_beginnings`: number of steps, at most `num_steps`, after which beginnings are compared."""
     repair_rounds: int = setting(0, low=0, high=1_000, suggestion=4)
-    """How many times training goes on after its last step, each time with problems for the neighbourhoods that a proof finds wrong, until none is wrong."""  # noqa: E501
+    """How many times training goes on after its last step, each time with problems for the neighbourhoods of the certificate that are wrong, until none is."""  # noqa: E501
     repair_steps: int = setting(500, low=1, high=_MOST_STEPS)
     """Number of optimiser steps in each of these rounds."""
     repair_rate: float = setting(0.1, low=1e-6, high=1)
@@ -165,21 +165,10 @@ class TrainingConfig(Config):
                     f"{path}.{name} is about a fixed number of problems, got {path}.num_examples none. "
                     f"Try --{path}.num_examples 50000, or --{path}.{name} false."
                 )
-        if self.num_beginnings > 1 and self.beginning_steps > self.num_steps:
-            yield (
-                f"{path}.beginning_steps must be at most {path}.num_steps, {self.num_steps:,}, where there are "
-                f"several beginnings, got {self.beginning_steps:,}. "
-                f"Try --{path}.beginning_steps {max(1, self.num_steps // 5)}."
-            )
         if self.repair_rounds and self.stop_at is not None:
             yield (
                 f"{path}.repair_rounds begin after the last step, which {path}.stop_at can leave out; got "
                 f"{self.repair_rounds} and {self.stop_at:g}. Try --{path}.stop_at none."
-            )
-        if self.repair_rounds and not self.num_steps:
-            yield (
-                f"{path}.repair_rounds repair a trained model, got {path}.num_steps 0. "
-                f"Try --{path}.repair_rounds 0."
             )
         staged = sum(stage.num_steps for stage in self.curriculum)
         if staged and staged >= self.num_steps:
@@ -190,5 +179,8 @@ class TrainingConfig(Config):
 
     @property
     def most_steps(self) -> int:
-        """Number of steps that a training takes at most, with those of its rounds of repairs."""
-        return self.num_steps + self.repair_rounds * self.repair_steps
+        """Number of steps that a training takes at most, with those of its rounds of repairs.
+
+        An untrained model stays untrained.
+        """
+        return self.num_steps and self.num_steps + self.repair_rounds * self.repair_steps

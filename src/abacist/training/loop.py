@@ -71,8 +71,8 @@ class Observer:
     def on_checkpoint(self, step: int) -> None:
         """Called before the first step and at every checkpoint; the model has the weights saved there."""
 
-    def on_proof(self, step: int, num_wrong: int, num_listed: int) -> None:
-        """Called after the proof that decides whether a round of repairs follows.
+    def on_check(self, step: int, num_wrong: int, num_listed: int) -> None:
+        """Called after the check of all neighbourhoods that decides whether a round of repairs follows.
 
         Args:
             step: number of steps done.

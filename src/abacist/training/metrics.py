@@ -62,10 +62,10 @@ class Beginning:
 
 @dataclass(frozen=True)
 class Repair:
-    """What a proof found before a possible round of repairs: one line of `repairs.jsonl`."""
+    """The check of all neighbourhoods before a possible round of repairs: one line of `repairs.jsonl`."""
 
     step: int
-    """Number of steps done before the proof."""
+    """Number of steps done before the check."""
     wrong: int
     """Number of wrong neighbourhoods; without any, no round follows."""
     problems: tuple[str, ...]
