@@ -13,7 +13,7 @@ from abacist.data.repairs import RepairBatches
 from abacist.data.split import in_split
 from abacist.data.stream import TrainingStream
 from abacist.errors import ConfigurationError, RunError
-from abacist.runs import training
+from abacist.runs import repairs
 from abacist.runs.run import build_problems
 from abacist.training import checkpoint
 from abacist.training.config import TrainingConfig
@@ -132,7 +132,7 @@ def quick_checks(monkeypatch):
             on_mistake(f"{operand}+{(operand + number) % 1_000}")
         return 40
 
-    monkeypatch.setattr(training, "count_wrong", count_wrong)
+    monkeypatch.setattr(repairs, "count_wrong", count_wrong)
 
 
 def test_rounds_are_recorded_and_resumed_to_the_same_bits(tmp_path, quick_checks):

@@ -1,7 +1,5 @@
 """Training a run: from the start, or resumed from its newest checkpoint."""
 
-import copy
-import itertools
 import json
 import shutil
 import time
@@ -9,15 +7,12 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
 from abacist import extensions, files, generators
-from abacist.certificates.certificate import count_wrong, obstacle_to_proof
 from abacist.configuration import from_json, to_json
-from abacist.data.examples import may_be_listed
-from abacist.data.repairs import RepairBatches
 from abacist.data.split import draw_from_split
 from abacist.data.stream import Batches, Curriculum, TrainingStream
 from abacist.devices import find_device
@@ -35,6 +30,7 @@ from abacist.runs.directory import (
     is_unclaimed,
     read_recipe,
 )
+from abacist.runs.repairs import Repairs, warning_about_repairs
 from abacist.runs.run import Run, build_model, build_problems, examples_of, stage_task
 from abacist.scoring.measures import ALL, measure
 from abacist.scoring.trained_model import TrainedModel
@@ -46,7 +42,7 @@ from abacist.training.beginnings import best_of, seed_weights, try_beginning
 from abacist.training.checkpoint import Checkpoint, Progress
 from abacist.training.checkpoint_paths import path_of
 from abacist.training.loop import Observer, Training, Validation
-from abacist.training.metrics import Beginning, Metrics, Repair, StepLoss
+from abacist.training.metrics import Beginning, Metrics, StepLoss
 from abacist.training.optimizer import Optimizer
 from abacist.training.processes import Processes, joined
 from abacist.training.threads import fastest_threads, usable_processors
@@ -103,7 +99,7 @@ def _start(
     if (doubt := warning_about_proof(recipe)) is not None:
         warnings.warn(doubt, stacklevel=2)
     if recipe.training.repair_rounds:
-        doubt = _warning_about_repairs(TrainedModel(model, task, format))
+        doubt = warning_about_repairs(TrainedModel(model, task, format))
         if doubt is not None:
             warnings.warn(doubt, stacklevel=2)
     timings: dict[int, float] = {}
@@ -234,7 +230,7 @@ def _carry_out(
         _prepare(run, begin)
         recorder = _Recorder(run, inner)
     batches = _batches(run.task, run.format, recipe, seed, device)
-    repairs = _Repairs(run, batches, begin, recorder, device, processes)
+    repairs = Repairs(run, batches, begin, recorder, device, processes)
     training = Training(
         model,
         optimizer,
@@ -299,81 +295,6 @@ def _prepare(run: Run, begin: Progress) -> None:
             file.unlink(missing_ok=True)
     # The steps after the checkpoint are repeated, and with them their records.
     directory.forget_after(begin.step)
-
-
-class _Repairs:
-    """The rounds of repairs of a training: their checks, their problems and their batches."""
-
-    def __init__(
-        self,
-        run: Run,
-        batches: Batches,
-        begin: Progress,
-        observer: Observer,
-        device: torch.device,
-        processes: Processes,
-    ) -> None:
-        """Prepare the rounds that follow `begin`, with the problems of those before it."""
-        training = run.recipe.training
-        self._run, self._observer, self._processes = run, observer, processes
-        self.batches = RepairBatches(
-            batches,
-            run.task,
-            run.format,
-            run.recipe.split,
-            training.batch_size,
-            training.num_steps,
-            device,
-        )
-        """The batches of the whole training."""
-        if not begin.finished:
-            for record in _records_of_repairs(run, begin.step):
-                self.batches.add(record["problems"])
-
-    def are_needed(self, step: int) -> bool:
-        """Whether a neighbourhood is wrong after `step` steps, for which the next round then has problems."""
-        directory = self._run.directory
-        if self._processes.is_first:
-            directory.append(directory.repairs, to_json(self._check(step)))
-        # The other processes read what the first one has found.
-        self._processes.agree()
-        record = directory.read_lines(directory.repairs, Repair)[-1]
-        self.batches.add(record["problems"])
-        self._observer.on_check(step, record["wrong"], len(record["problems"]))
-        return bool(record["wrong"])
-
-    def _check(self, step: int) -> Repair:
-        """Check every neighbourhood with the weights as they are, and list problems for what is wrong."""
-        run = self._run
-        run.model.eval()
-        model = copy.deepcopy(run.model).cpu()
-        run.model.train()
-        mistakes: dict[str, None] = {}
-        num_wrong = count_wrong(
-            replace(run.trained_model(), model=model),
-            lambda problem: mistakes.update({problem: None}),
-        )
-        problems = list(mistakes)
-        if problems:
-            is_listed = may_be_listed(run.task, run.recipe.split, problems)
-            problems = list(itertools.compress(problems, is_listed))
-        return Repair(step, num_wrong or 0, tuple(problems))
-
-
-def _records_of_repairs(run: Run, step: int) -> list[dict[str, Any]]:
-    """Return the records of the checks up to `step`; raise `RunError` if one is missing."""
-    training, file = run.recipe.training, run.directory.repairs
-    records = [r for r in run.directory.read_lines(file, Repair) if r["step"] <= step]
-    done = {record["step"] for record in records}
-    for proved in range(
-        training.num_steps, min(step + 1, training.most_steps), training.repair_steps
-    ):
-        if proved not in done:
-            raise RunError(
-                f"{file} has no record of the check after step {proved:,}, so the round of repairs cannot "
-                "be resumed. Type --overwrite to train again from the start."
-            )
-    return records
 
 
 class _Recorder(Observer):
@@ -482,14 +403,6 @@ def _validation_problems(task: Task, recipe: Recipe, seed: int) -> Problems:
     generator = generators.generator(seed, "validation")
     shapes = task.draw_shapes(recipe.training.validation_problems, generator)
     return draw_from_split(task, shapes, "validation", recipe.split, generator)
-
-
-def _warning_about_repairs(untrained: TrainedModel) -> str | None:
-    """Return why no round of repairs can follow the training; None if one can."""
-    obstacle = obstacle_to_proof(untrained)
-    if obstacle is None:
-        return None
-    return f"no round of repairs will follow, because nothing can be proved: {obstacle}"
 
 
 def _claim(directory: RunDirectory, overwrite: bool) -> None:
