@@ -33,7 +33,7 @@ def modulo() -> Recipe:
     The scratch work is that of a division; the remainder at its end is the answer. Where a neighbourhood or
     two are still wrong, rounds of repairs train them away.
     """
-    recipe = _worked_row_by_row("modulo", ("%",), num_steps=1_500)
+    recipe = _worked_row_by_row("modulo", ("%",), num_steps=2_000)
     repairs = replace(recipe.training, repair_rounds=4, repair_steps=100)
     return replace(recipe, training=repairs)
 
