@@ -114,8 +114,8 @@ class _Heard(Observer):
         if step == self.stop:
             raise ConnectionError("pulled the plug")
 
-    def on_check(self, step, num_wrong, num_listed):
-        self.checks.append((step, num_wrong, num_listed))
+    def on_check(self, repair):
+        self.checks.append((repair.step, repair.wrong, len(repair.problems)))
 
 
 def _weights(path):
@@ -192,17 +192,33 @@ def test_an_untrained_model_is_not_repaired(tmp_path, quick_settings):
     assert (run.step, heard.checks) == (0, [])
 
 
-def test_a_model_about_which_nothing_can_be_proved_is_trained_without_repairs(
-    tmp_path, quick_settings
+def test_where_nothing_can_be_proved_drawn_problems_are_checked(
+    tmp_path, quick_settings, monkeypatch
 ):
+    monkeypatch.setattr(repairs, "_NUM_DRAWN", 300)
     settings = quick_settings | REPAIRED | {"model.positions": "coupling"}
-    with pytest.warns(UserWarning, match=r"no round of repairs will follow, .* not finite"):
-        run = abacist.train("add", out=tmp_path / "run", settings=settings)
-    assert run.step == 24
+    run = abacist.train("add", out=tmp_path / "run", settings=settings)
+    assert run.step == 24 + 2 * 6
+    for record in map(json.loads, run.directory.repairs.read_text().splitlines()):
+        assert record["drawn"] == 300
+        assert 0 < len(record["problems"]) <= record["wrong"] <= 300
+        asked = run.task.parse(record["problems"])
+        assert bool(in_split(asked, "train", run.recipe.split).all())
+        assert int(asked.lengths_BN.max()) <= 3
 
 
-def test_repairs_after_an_early_stop_are_refused(tmp_path, quick_settings):
-    settings = quick_settings | REPAIRED | {"training.stop_at": 1.0}
-    with pytest.raises(ConfigurationError, match="repair_rounds begin after the last step"):
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"training.stop_at": 1.0}, "repair_rounds begin after the last step"),
+        ({"training.num_examples": 100}, "repair_rounds add problems to those of training"),
+        ({"training.examples": ("12+34",)}, "repair_rounds add problems to those of training"),
+    ],
+)
+def test_repairs_that_contradict_other_settings_are_refused(
+    tmp_path, quick_settings, setting, message
+):
+    settings = quick_settings | REPAIRED | setting
+    with pytest.raises(ConfigurationError, match=message):
         abacist.train("add", out=tmp_path / "run", settings=settings)
     assert not (tmp_path / "run").exists()

@@ -173,16 +173,6 @@ def count_wrong(trained_model: TrainedModel, on_mistake: OnMistake | None = None
     return tally.wrong
 
 
-@torch.no_grad()
-def obstacle_to_proof(trained_model: TrainedModel) -> str | None:
-    """Return why nothing can be proved about a model, whatever it has learned; None if a proof can be tried."""
-    try:
-        _checkable(trained_model)
-    except NotProvable as reason:
-        return str(reason)
-    return None
-
-
 def _checkable(
     trained_model: TrainedModel, max_seconds: float = 60 * MAX_MINUTES
 ) -> tuple[Transformer, Enumeration]:

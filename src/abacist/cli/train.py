@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from abacist.runs.run import Run
     from abacist.scoring.records import Scorecard, Solution
     from abacist.training.loop import Observer
-    from abacist.training.metrics import Beginning, Metrics
+    from abacist.training.metrics import Beginning, Metrics, Repair
 
 
 def run(arguments: list[str]) -> int:
@@ -289,16 +289,19 @@ def _with_progress(
                 + ", ".join(filter(None, [f"{metrics.seconds:.0f} s", left]))
             )
 
-        def on_check(self, step: int, num_wrong: int, num_listed: int) -> None:
-            if not num_wrong:
-                self.ticker.say("check: no neighbourhood is wrong")
+        def on_check(self, repair: "Repair") -> None:
+            of_what = (
+                "neighbourhoods" if repair.drawn is None else f"{repair.drawn:,} problems drawn"
+            )
+            if not repair.wrong:
+                self.ticker.say(f"check: none of the {of_what} is wrong")
                 return
-            number = (step - config.num_steps) // config.repair_steps + 1
-            self.total = step + config.repair_steps
+            number = (repair.step - config.num_steps) // config.repair_steps + 1
+            self.total = repair.step + config.repair_steps
             self.ticker.say(
-                f"check: {num_wrong:,} neighbourhood{'s are' if num_wrong > 1 else ' is'} wrong; round "
-                f"{number} of at most {config.repair_rounds} trains on {num_listed:,} more "
-                f"problem{'s' * (num_listed != 1)} for {config.repair_steps:,} steps"
+                f"check: wrong are {repair.wrong:,} of the {of_what}; round {number} of at most "
+                f"{config.repair_rounds} lists {len(repair.problems):,} problems for them and takes "
+                f"{config.repair_steps:,} steps"
             )
 
     if not launched().is_first:

@@ -13,7 +13,7 @@ from abacist.formats.annotated import AnnotatedTokens
 from abacist.intervals import percent
 from abacist.training.config import TrainingConfig
 from abacist.training.loop import Observer
-from abacist.training.metrics import Beginning, Metrics
+from abacist.training.metrics import Beginning, Metrics, Repair
 
 _SECONDS_BETWEEN_UPDATES = 0.2
 _WIDTH = 30
@@ -69,11 +69,11 @@ class NotebookProgress(Observer):
     def on_checkpoint(self, step: int) -> None:
         self.inner.on_checkpoint(step)
 
-    def on_check(self, step: int, num_wrong: int, num_listed: int) -> None:
-        if num_wrong:
-            self.num_steps = step + self.repair_steps
+    def on_check(self, repair: Repair) -> None:
+        if repair.wrong:
+            self.num_steps = repair.step + self.repair_steps
         self._show()
-        self.inner.on_check(step, num_wrong, num_listed)
+        self.inner.on_check(repair)
 
     def on_divergence(self, step: int, batch: AnnotatedTokens) -> None:
         self.inner.on_divergence(step, batch)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from abacist.errors import ConfigurationError
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.training.loop import Observer
-from abacist.training.metrics import Beginning, Metrics
+from abacist.training.metrics import Beginning, Metrics, Repair
 
 
 class _Tracker(Protocol):
@@ -97,8 +97,8 @@ class Tracked(Observer):
     def on_checkpoint(self, step: int) -> None:
         self.inner.on_checkpoint(step)
 
-    def on_check(self, step: int, num_wrong: int, num_listed: int) -> None:
-        self.inner.on_check(step, num_wrong, num_listed)
+    def on_check(self, repair: Repair) -> None:
+        self.inner.on_check(repair)
 
     def on_divergence(self, step: int, batch: AnnotatedTokens) -> None:
         self.inner.on_divergence(step, batch)

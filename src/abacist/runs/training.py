@@ -30,10 +30,9 @@ from abacist.runs.directory import (
     is_unclaimed,
     read_recipe,
 )
-from abacist.runs.repairs import Repairs, warning_about_repairs
+from abacist.runs.repairs import Repairs
 from abacist.runs.run import Run, build_model, build_problems, examples_of, stage_task
 from abacist.scoring.measures import ALL, measure
-from abacist.scoring.trained_model import TrainedModel
 from abacist.scoring.typed import read_typed
 from abacist.tasks.problems import Problems
 from abacist.tasks.task import Task
@@ -42,7 +41,7 @@ from abacist.training.beginnings import best_of, seed_weights, try_beginning
 from abacist.training.checkpoint import Checkpoint, Progress
 from abacist.training.checkpoint_paths import path_of
 from abacist.training.loop import Observer, Training, Validation
-from abacist.training.metrics import Beginning, Metrics, StepLoss
+from abacist.training.metrics import Beginning, Metrics, Repair, StepLoss
 from abacist.training.optimizer import Optimizer
 from abacist.training.processes import Processes, joined
 from abacist.training.threads import fastest_threads, usable_processors
@@ -98,10 +97,6 @@ def _start(
     read_typed(task, format, list(recipe.training.watch))
     if (doubt := warning_about_proof(recipe)) is not None:
         warnings.warn(doubt, stacklevel=2)
-    if recipe.training.repair_rounds:
-        doubt = warning_about_repairs(TrainedModel(model, task, format))
-        if doubt is not None:
-            warnings.warn(doubt, stacklevel=2)
     timings: dict[int, float] = {}
     if threads == "auto":
         threads = 1
@@ -332,8 +327,8 @@ class _Recorder(Observer):
             self.run.model.train()
         self.inner.on_checkpoint(step)
 
-    def on_check(self, step: int, num_wrong: int, num_listed: int) -> None:
-        self.inner.on_check(step, num_wrong, num_listed)
+    def on_check(self, repair: Repair) -> None:
+        self.inner.on_check(repair)
 
     def on_divergence(self, step: int, batch: AnnotatedTokens) -> None:
         ids = batch.ids.tolist()

@@ -59,7 +59,7 @@ class TrainingConfig(Config):
     beginning_steps: int = setting(2_000, low=1, high=_MOST_STEPS)
     """With `num_beginnings`: number of steps, at most `num_steps`, after which beginnings are compared."""
     repair_rounds: int = setting(0, low=0, high=1_000, suggestion=4)
-    """How many times training goes on after its last step, each time with problems for the neighbourhoods of the certificate that are wrong, until none is."""  # noqa: E501
+    """How many times training goes on after its last step, each time with problems for the neighbourhoods of the certificate that are wrong, or with wrong ones of a sample, until there are none."""  # noqa: E501
     repair_steps: int = setting(500, low=1, high=_MOST_STEPS)
     """Number of optimiser steps in each of these rounds."""
     repair_rate: float = setting(0.1, low=1e-6, high=1)
@@ -169,6 +169,11 @@ class TrainingConfig(Config):
             yield (
                 f"{path}.repair_rounds begin after the last step, which {path}.stop_at can leave out; got "
                 f"{self.repair_rounds} and {self.stop_at:g}. Try --{path}.stop_at none."
+            )
+        if self.repair_rounds and (self.examples or self.num_examples is not None):
+            yield (
+                f"{path}.repair_rounds add problems to those of training, whose number is fixed here. "
+                f"Try --{path}.repair_rounds 0."
             )
         staged = sum(stage.num_steps for stage in self.curriculum)
         if staged and staged >= self.num_steps:

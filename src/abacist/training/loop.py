@@ -27,7 +27,7 @@ from abacist.scoring.records import Measures
 from abacist.training import checkpoint
 from abacist.training.checkpoint import Progress
 from abacist.training.config import TrainingConfig
-from abacist.training.metrics import Beginning, Metrics
+from abacist.training.metrics import Beginning, Metrics, Repair
 from abacist.training.optimizer import Optimizer
 from abacist.training.processes import ALONE, Processes
 from abacist.training.schedule import learning_rate
@@ -71,14 +71,8 @@ class Observer:
     def on_checkpoint(self, step: int) -> None:
         """Called before the first step and at every checkpoint; the model has the weights saved there."""
 
-    def on_check(self, step: int, num_wrong: int, num_listed: int) -> None:
-        """Called after the check of all neighbourhoods that decides whether a round of repairs follows.
-
-        Args:
-            step: number of steps done.
-            num_wrong: number of neighbourhoods that the model gets wrong; without any, no round follows.
-            num_listed: number of problems listed for them, on which the round trains.
-        """
+    def on_check(self, repair: Repair) -> None:
+        """Called after each check that decides whether a round of repairs follows."""
 
     def on_divergence(self, step: int, batch: AnnotatedTokens) -> None:
         """Called with the batch on which the loss is not finite, and the number of its step from 1."""

@@ -62,11 +62,13 @@ class Beginning:
 
 @dataclass(frozen=True)
 class Repair:
-    """The check of all neighbourhoods before a possible round of repairs: one line of `repairs.jsonl`."""
+    """The check before a possible round of repairs: one line of `repairs.jsonl`."""
 
     step: int
     """Number of steps done before the check."""
     wrong: int
-    """Number of wrong neighbourhoods; without any, no round follows."""
+    """Number of wrong neighbourhoods, or of drawn problems with a wrong answer; if it is 0, no round follows."""
     problems: tuple[str, ...]
-    """Problems with wrong neighbourhoods, of the training split and of training lengths, as a person types them."""
+    """Problems of the training split that the model gets wrong, of training lengths, as a person types them."""
+    drawn: int | None = None
+    """Number of problems that were drawn and asked; None if all neighbourhoods were checked."""
