@@ -1,6 +1,6 @@
 """Batches of the rounds of repairs, in which a trained model learns what it gets wrong.
 
-The check behind the certificate finds every neighbourhood in which a model is wrong, and a problem for
+The check of the certificate finds every neighbourhood in which a model is wrong, and a problem for
 each. To train on those alone would make a model forget others, so half of the batches of a round are
 those of ordinary training. The other half have the lengths of one listed problem, and a quarter of their
 rows are listed problems of these lengths; the rest are drawn. A batch thus has one shape, as ordinary
