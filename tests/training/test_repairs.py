@@ -9,6 +9,7 @@ from tests.conftest import QUICK
 
 import abacist
 from abacist import recipes
+from abacist.cli import main
 from abacist.data.repairs import RepairBatches
 from abacist.data.split import in_split
 from abacist.data.stream import TrainingStream
@@ -159,6 +160,27 @@ def test_rounds_are_recorded_and_resumed_to_the_same_bits(tmp_path, quick_checks
     again = _Heard()
     assert abacist.resume(run.path, again).step == run.step
     assert again.checks == []
+
+
+def test_the_command_says_what_a_check_found(tmp_path, quick_settings, monkeypatch, capsys):
+    found = iter([2, 1, 0])
+
+    def count_wrong(trained_model, on_mistake):
+        number = next(found)
+        for operand in range(number):
+            on_mistake(f"14{operand}+5")
+        return number
+
+    monkeypatch.setattr(repairs, "count_wrong", count_wrong)
+    settings = quick_settings | {"training.repair_rounds": 3, "training.repair_steps": 6}
+    typed = [text for name, value in settings.items() for text in (f"--{name}", str(value))]
+    assert main(["train", "add", *typed, "--out", str(tmp_path / "run"), "--train-only"]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("check")]
+    assert said == [
+        "check: 2 wrong neighbourhoods; round 1 of at most 3 lists 2 problems and takes 6 steps",
+        "check: 1 wrong neighbourhood; round 2 of at most 3 lists 1 problem and takes 6 steps",
+        "check: no wrong neighbourhoods",
+    ]
 
 
 def test_a_round_is_not_resumed_without_the_record_of_its_check(tmp_path, quick_checks):

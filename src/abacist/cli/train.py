@@ -290,18 +290,19 @@ def _with_progress(
             )
 
         def on_check(self, repair: "Repair") -> None:
-            of_what = (
-                "neighbourhoods" if repair.drawn is None else f"{repair.drawn:,} problems drawn"
-            )
+            wrong = f"{repair.wrong:,}" if repair.wrong else "no"
+            found = f"{wrong} wrong neighbourhood{'s' * (repair.wrong != 1)}"
+            if repair.drawn is not None:
+                found = f"{wrong} wrong answer{'s' * (repair.wrong != 1)} to {repair.drawn:,} drawn problems"
             if not repair.wrong:
-                self.ticker.say(f"check: none of the {of_what} is wrong")
+                self.ticker.say(f"check: {found}")
                 return
             number = (repair.step - config.num_steps) // config.repair_steps + 1
             self.total = repair.step + config.repair_steps
+            listed = len(repair.problems)
             self.ticker.say(
-                f"check: wrong are {repair.wrong:,} of the {of_what}; round {number} of at most "
-                f"{config.repair_rounds} lists {len(repair.problems):,} problems for them and takes "
-                f"{config.repair_steps:,} steps"
+                f"check: {found}; round {number} of at most {config.repair_rounds} lists {listed:,} "
+                f"problem{'s' * (listed != 1)} and takes {config.repair_steps:,} steps"
             )
 
     if not launched().is_first:
