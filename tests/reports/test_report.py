@@ -22,7 +22,7 @@ from abacist.inspection.place_attention import place_attention
 from abacist.intervals import Proportion
 from abacist.reports import repeat_command, run_records, run_report, score_plots, training_plots
 from abacist.reports.html import MAX_BYTES
-from abacist.runs import identity
+from abacist.runs import identity, repairs
 from abacist.runs.directory import RunDirectory
 from abacist.scoring.records import Row, Section
 from abacist.scoring.scorecard import SUITES, select_suites
@@ -169,6 +169,30 @@ def test_single_losses_and_watched_problems_are_in_the_report(tmp_path, quick_se
     run.directory.losses.write_text('{"step": 1, "loss": "x"}\n')
     records = run_records.read(run.directory)
     assert (records.losses, records.watched) == ([], [])
+    assert len(records.damages) == 2
+
+
+def test_beginnings_and_repairs_are_in_the_report(tmp_path, quick_settings, monkeypatch):
+    monkeypatch.setattr(repairs, "_NUM_DRAWN", 50)
+    settings = quick_settings | {
+        "model.positions": "coupling",
+        "training.num_beginnings": 2,
+        "training.beginning_steps": 3,
+        "training.repair_rounds": 1,
+        "training.repair_steps": 4,
+    }
+    run = abacist.train("add", out=tmp_path / "run", settings=settings, threads=1)
+    records = run_records.read(run.directory)
+    assert [beginning.number for beginning in records.beginnings] == [0, 1]
+    (check,) = records.repairs
+    text = page_of(run.directory).text
+    assert "Beginnings, of which the best was trained to its end" in text
+    assert f"50 drawn problems{check.problems[0]}" in text
+    assert "trained for 24 of 24 steps and 4 of repairs" in text
+    run.directory.beginnings.write_text('{"step": 3, "number": "x"}\n')
+    run.directory.repairs.write_text('{"step": 24, "wrong": 1, "problems": 5}\n')
+    records = run_records.read(run.directory)
+    assert (records.beginnings, records.repairs) == ([], [])
     assert len(records.damages) == 2
 
 

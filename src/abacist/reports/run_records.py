@@ -25,7 +25,7 @@ from abacist.runs.directory import RunDirectory, read_recipe
 from abacist.runs.identity import Identity
 from abacist.scoring.records import Failure, Scorecard, Section, Solution
 from abacist.training.checkpoint_paths import step_of
-from abacist.training.metrics import Metrics, StepLoss
+from abacist.training.metrics import Beginning, Metrics, Repair, StepLoss
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,6 +62,10 @@ class RunRecords:
     """The losses of single batches, if they were recorded."""
     watched: list[tuple[int, Solution]] = field(default_factory=list)
     """The watched problems as they were solved, each with the training step."""
+    beginnings: list[Beginning] = field(default_factory=list)
+    """How good each of several beginnings was; none if there was one only."""
+    repairs: list[Repair] = field(default_factory=list)
+    """What the checks before possible rounds of repairs found; none if the training has no such rounds."""
     weights_bytes: int | None = None
     """Size of the saved weights; None if there are none."""
     damages: list[str] = field(default_factory=list)
@@ -113,6 +117,8 @@ def read(directory: RunDirectory, model: Identity | None = None) -> RunRecords:
         symbols=_symbols(directory, recipe, tables),
         losses=read_losses(directory, damages),
         watched=_watched(directory, damages),
+        beginnings=_lines(directory, directory.beginnings, Beginning, damages),
+        repairs=_lines(directory, directory.repairs, Repair, damages),
         weights_bytes=directory.weights_bytes,
         damages=damages,
         chosen_step=None if directory.chosen is None else step_of(directory.chosen),

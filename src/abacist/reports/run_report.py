@@ -30,9 +30,11 @@ from abacist.reports.run_records import RunRecords
 from abacist.reports.tables import (
     Cell,
     Table,
+    beginning_table,
     failure_table,
     feature_table,
     number,
+    repair_table,
     score_table,
     shortened,
     watched_table,
@@ -211,8 +213,12 @@ def repeating(records: RunRecords, typed: str | None) -> list[Markup]:
 
 
 def _training(records: RunRecords) -> list[Markup]:
-    """Curves of the training, and the watched problems before and after it."""
+    """Curves of the training, its beginnings and repairs, and the watched problems before and after it."""
     content = figures(training_plots.of_run(records.metrics, records.losses))
+    if records.beginnings:
+        content.append(table(beginning_table(records.beginnings)))
+    if records.repairs:
+        content.append(table(repair_table(records.repairs)))
     if records.watched:
         content.append(table(watched_table(records.watched)))
     return content

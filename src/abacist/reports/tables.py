@@ -17,6 +17,7 @@ from itertools import groupby
 from abacist.intervals import Difference, Proportion, percent
 from abacist.scoring.comparison import ComparedRow
 from abacist.scoring.records import Failure, Feature, Row, Section, Solution
+from abacist.training.metrics import Beginning, Repair
 
 _MOST_SHOWN = 20
 """Number of failures and features in a table; the records hold more."""
@@ -181,6 +182,37 @@ def failure_table(failures: Sequence[Failure]) -> Table:
 def _texts(failure: Failure) -> tuple[str, str, str]:
     solution = failure.solution
     return solution.problem, solution.answer_text, solution.expected
+
+
+def beginning_table(beginnings: Sequence[Beginning]) -> Table:
+    """How good each of several beginnings was."""
+    rows = [
+        [
+            f"{beginning.number + 1}",
+            f"{beginning.step:,}",
+            "–" if beginning.exact_match is None else str(beginning.exact_match),
+            number(beginning.validation_loss, ".4g"),
+        ]
+        for beginning in beginnings
+    ]
+    columns = ("beginning", "steps", "exact match on validation problems", "loss")
+    return Table("Beginnings, of which the best was trained to its end", columns, [rows])
+
+
+def repair_table(repairs: Sequence[Repair]) -> Table:
+    """What the checks before possible rounds of repairs found."""
+    rows = [
+        [
+            f"{repair.step:,}",
+            "all neighbourhoods" if repair.drawn is None else f"{repair.drawn:,} drawn problems",
+            Cell(shortened(", ".join(repair.problems[:3])), "code"),
+            f"{repair.wrong:,}",
+            f"{len(repair.problems):,}",
+        ]
+        for repair in repairs
+    ]
+    columns = ("after step", "checked", "the first listed problems", "wrong", "listed")
+    return Table("Checks before rounds of repairs", columns, [rows], num_text_columns=3)
 
 
 def watched_table(watched: Sequence[tuple[int, Solution]]) -> Table:
