@@ -5,7 +5,6 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.conftest import QUICK
 
 import abacist
 from abacist import recipes
@@ -136,8 +135,8 @@ def quick_checks(monkeypatch):
     monkeypatch.setattr(repairs, "count_wrong", count_wrong)
 
 
-def test_rounds_are_recorded_and_resumed_to_the_same_bits(tmp_path, quick_checks):
-    settings = QUICK | REPAIRED
+def test_rounds_are_recorded_and_resumed_to_the_same_bits(tmp_path, quick_settings, quick_checks):
+    settings = quick_settings | REPAIRED
     heard = _Heard()
     run = abacist.train("add", out=tmp_path / "whole", settings=settings, observer=heard)
     assert run.step == 24 + 2 * 6
@@ -183,8 +182,10 @@ def test_the_command_says_what_a_check_found(tmp_path, quick_settings, monkeypat
     ]
 
 
-def test_a_round_is_not_resumed_without_the_record_of_its_check(tmp_path, quick_checks):
-    settings = QUICK | REPAIRED | {"training.checkpoint_every": 2}
+def test_a_round_is_not_resumed_without_the_record_of_its_check(
+    tmp_path, quick_settings, quick_checks
+):
+    settings = quick_settings | REPAIRED | {"training.checkpoint_every": 2}
     with pytest.raises(ConnectionError):
         abacist.train("add", out=tmp_path / "run", settings=settings, observer=_Heard(29))
     (tmp_path / "run" / "repairs.jsonl").write_text("")
