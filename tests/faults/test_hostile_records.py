@@ -97,6 +97,8 @@ READERS = {
     "metrics.jsonl": ["report", "train"],
     "losses.jsonl": ["report", "train"],
     "watched.jsonl": ["report", "train"],
+    "beginnings.jsonl": ["report"],
+    "repairs.jsonl": ["report"],
     "tokenizer.json": ["report", "train"],
     "scorecard.json": ["report", "score", "compare"],
     "certificate.json": ["report", "score"],

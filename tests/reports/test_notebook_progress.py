@@ -6,7 +6,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 import abacist
-from abacist.runs import training
+from abacist.reports import notebook_progress
+from abacist.runs import repairs, training
 
 
 class Display:
@@ -47,6 +48,23 @@ def test_a_notebook_shows_loss_and_accuracy_until_the_end(notebook, tmp_path, qu
     count = len(notebook.states)
     abacist.resume(run.path)
     assert len(notebook.states) > count
+
+
+def test_a_notebook_shows_beginnings_and_rounds_of_repairs(
+    notebook, tmp_path, quick_settings, monkeypatch
+):
+    monkeypatch.setattr(repairs, "count_wrong", lambda trained_model, on_mistake: 1)
+    monkeypatch.setattr(notebook_progress, "_SECONDS_BETWEEN_UPDATES", 0.0)
+    settings = quick_settings | {
+        "training.num_beginnings": 2,
+        "training.beginning_steps": 3,
+        "training.repair_rounds": 2,
+        "training.repair_steps": 6,
+    }
+    abacist.train("add", out=tmp_path / "run", settings=settings)
+    shown = [state["text/plain"] for state in notebook.states]
+    for part in ("beginning 2, loss", " 24 of 24 steps", " 27 of 30 steps", " 36 of 36 steps"):
+        assert any(part in text for text in shown), part
 
 
 def test_the_progress_can_be_silenced_and_other_pythons_show_none(

@@ -16,8 +16,10 @@ from abacist.errors import ConfigurationError, RunError
 from abacist.runs import repairs
 from abacist.runs.run import build_problems
 from abacist.training import checkpoint
+from abacist.training.checkpoint import Progress
 from abacist.training.config import TrainingConfig
 from abacist.training.loop import Observer
+from abacist.training.processes import Processes
 from abacist.training.schedule import learning_rate
 
 REPAIRED = {"training.repair_rounds": 2, "training.repair_steps": 6}
@@ -148,7 +150,7 @@ def test_rounds_are_recorded_and_resumed_to_the_same_bits(tmp_path, quick_settin
     assert bool(in_split(listed, "train", run.recipe.split).all())
     assert int(listed.lengths_BN.max()) <= 3
     whole = _weights(run.path)
-    # Before the first proof, directly after it, within a round, and directly after the second proof.
+    # Before the first check, directly after it, within a round, and directly after the second check.
     for stop in (23, 25, 28, 31):
         broken = tmp_path / f"broken-{stop}"
         with pytest.raises(ConnectionError):
@@ -159,6 +161,29 @@ def test_rounds_are_recorded_and_resumed_to_the_same_bits(tmp_path, quick_settin
     again = _Heard()
     assert abacist.resume(run.path, again).step == run.step
     assert again.checks == []
+
+
+def test_other_processes_train_on_what_the_first_has_found(tmp_path, quick_settings, quick_checks):
+    run = abacist.train("add", out=tmp_path / "run", settings=quick_settings | REPAIRED)
+    heard, batches = _Heard(), TrainingStream(run.task, run.format, run.recipe.split, 8, run.seed)
+
+    class Second(Processes):
+        def agree(self, number=0):
+            return number
+
+    before = Progress(20, 1.0)
+    second = repairs.Repairs(run, batches, before, heard, Second(1, 2))
+    records = run.directory.repairs.read_text()
+    assert second.are_needed(30)
+    assert run.directory.repairs.read_text() == records
+    assert heard.checks == [(30, 40, len(json.loads(records.splitlines()[-1])["problems"]))]
+    assert not torch.equal(second.batches.batch(31).ids, batches.batch(31).ids)
+
+
+def test_the_end_of_a_training_moves_with_its_rounds():
+    config = TrainingConfig(num_steps=100, repair_rounds=3, repair_steps=20, warmup_steps=0)
+    ends = {step: config.end_after(step) for step in (0, 99, 100, 101, 120, 121, 160)}
+    assert ends == {0: 100, 99: 100, 100: 100, 101: 120, 120: 120, 121: 140, 160: 160}
 
 
 def test_the_command_says_what_a_check_found(tmp_path, quick_settings, monkeypatch, capsys):

@@ -248,7 +248,7 @@ def _with_progress(
         latest = ""
 
         def __init__(self, ticker: Ticker) -> None:
-            self.ticker, self.total = ticker, config.num_steps
+            self.ticker = ticker
 
         def on_beginning_step(self, number: int, step: int, loss: float) -> None:
             which = f"of beginning {number + 1} of {config.num_beginnings}, loss {loss:.4f}"
@@ -272,7 +272,7 @@ def _with_progress(
             )
 
         def on_step(self, step: int, loss: float) -> None:
-            self.ticker.update(step, self.total, f"loss {loss:.4f}{self.latest}")
+            self.ticker.update(step, config.end_after(step), f"loss {loss:.4f}{self.latest}")
 
         def on_metrics(self, metrics: "Metrics") -> None:
             match = metrics.exact_match
@@ -282,9 +282,10 @@ def _with_progress(
             if metrics.step == 0:
                 self.latest = ""
                 return
-            left = time_left(metrics.seconds / metrics.step * (self.total - metrics.step))
+            total = config.end_after(metrics.step)
+            left = time_left(metrics.seconds / metrics.step * (total - metrics.step))
             self.ticker.say(
-                f"step {metrics.step:>6,} of {self.total:,}   loss {metrics.loss:.5f}   "
+                f"step {metrics.step:>6,} of {total:,}   loss {metrics.loss:.5f}   "
                 f"exact match {value} of {match.n:,} validation problems   {speed}   "
                 + ", ".join(filter(None, [f"{metrics.seconds:.0f} s", left]))
             )
@@ -298,7 +299,6 @@ def _with_progress(
                 self.ticker.say(f"check: {found}")
                 return
             number = (repair.step - config.num_steps) // config.repair_steps + 1
-            self.total = repair.step + config.repair_steps
             listed = len(repair.problems)
             self.ticker.say(
                 f"check: {found}; round {number} of at most {config.repair_rounds} lists {listed:,} "

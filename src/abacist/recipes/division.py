@@ -29,7 +29,7 @@ def modulo() -> Recipe:
     Promise: certified in 9 of 10 seeds (results/modulo.json).
 
     The scratch work is that of a division; the remainder at its end is the answer. With 1,500 steps, which
-    are enough for `divide`, 2 neighbourhoods were wrong in the one seed tried (docs/log.md).
+    are enough for `divide`, seed 0 had 2 wrong neighbourhoods, and rounds of repairs left 1 (docs/log.md).
     """
     return _worked_row_by_row("modulo", ("%",), num_steps=2_000)
 

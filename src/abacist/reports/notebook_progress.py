@@ -31,7 +31,7 @@ class NotebookProgress(Observer):
 
     def __init__(self, config: TrainingConfig, inner: Observer) -> None:
         """Show the steps of a training as a full bar, which a round of repairs makes longer."""
-        self.num_steps, self.repair_steps, self.inner = config.num_steps, config.repair_steps, inner
+        self.config, self.inner = config, inner
         self.step, self.loss = 0, ""
         self.accuracy = ""
         self._display: Any = None
@@ -70,9 +70,6 @@ class NotebookProgress(Observer):
         self.inner.on_checkpoint(step)
 
     def on_check(self, repair: Repair) -> None:
-        if repair.wrong:
-            self.num_steps = repair.step + self.repair_steps
-        self._show()
         self.inner.on_check(repair)
 
     def on_divergence(self, step: int, batch: AnnotatedTokens) -> None:
@@ -82,7 +79,7 @@ class NotebookProgress(Observer):
     def text(self) -> str:
         """The state in one line: steps, seconds, the last loss and the last validation."""
         seconds = time.monotonic() - self._begin
-        steps = f"{self.step:,} of {self.num_steps:,} steps, {seconds:.0f} s"
+        steps = f"{self.step:,} of {self.config.end_after(self.step):,} steps, {seconds:.0f} s"
         return ", ".join(filter(None, [steps, self.loss, self.accuracy]))
 
     def _show_now_and_then(self) -> None:
@@ -94,7 +91,7 @@ class NotebookProgress(Observer):
         from IPython.display import display  # type: ignore[import-not-found]
 
         self._shown = time.monotonic()
-        share = self.step / max(1, self.num_steps)
+        share = self.step / max(1, self.config.end_after(self.step))
         full = round(_WIDTH * share)
         data = {
             "text/plain": f"{'█' * full}{'░' * (_WIDTH - full)} {self.text}",

@@ -9,8 +9,6 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
-import torch
-
 from abacist import generators
 from abacist.certificates.certificate import count_wrong
 from abacist.configuration import from_json, to_json
@@ -39,7 +37,6 @@ class Repairs:
         batches: Batches,
         begin: Progress,
         observer: Observer,
-        device: torch.device,
         processes: Processes,
     ) -> None:
         """Prepare the rounds that follow `begin`, with the problems of those before it."""
@@ -52,7 +49,7 @@ class Repairs:
             run.recipe.split,
             training.batch_size,
             training.num_steps,
-            device,
+            run.model.device,
         )
         """The batches of the whole training."""
         if not begin.finished:

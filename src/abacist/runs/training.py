@@ -225,7 +225,7 @@ def _carry_out(
         _prepare(run, begin)
         recorder = _Recorder(run, inner)
     batches = _batches(run.task, run.format, recipe, seed, device)
-    repairs = Repairs(run, batches, begin, recorder, device, processes)
+    repairs = Repairs(run, batches, begin, recorder, processes)
     training = Training(
         model,
         optimizer,

@@ -1,5 +1,6 @@
 """Settings of training. Imports no torch."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -189,3 +190,8 @@ class TrainingConfig(Config):
         An untrained model stays untrained.
         """
         return self.num_steps and self.num_steps + self.repair_rounds * self.repair_steps
+
+    def end_after(self, step: int) -> int:
+        """Return the step with which the training, or the round of repairs that `step` belongs to, ends."""
+        num_rounds = max(0, math.ceil((step - self.num_steps) / self.repair_steps))
+        return self.num_steps + num_rounds * self.repair_steps
