@@ -99,7 +99,7 @@ class Run:
         rows = [
             ("recipe", self.recipe.name),
             ("seed", self.seed),
-            ("step", f"{self.step:,} of {self.recipe.training.num_steps:,}"),
+            ("step", f"{self.step:,} of {self.recipe.training.end_after(self.step):,}"),
             ("parameters", f"{self.model.num_parameters:,}"),
             ("example", self.task.example),
         ]
