@@ -7,6 +7,7 @@ import string
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -212,25 +213,22 @@ class Problems:
             rows: operands of each problem; those below 0 begin with `-`.
             operations: operation of each problem, of `OPERATIONS`.
         """
-        if any(text.startswith("-") for row in rows for text in row):
-            magnitudes = [[text.removeprefix("-") for text in row] for row in rows]
-            problems = Problems.from_texts(magnitudes, operations)
-            negative = torch.zeros_like(problems.lengths_BN, dtype=torch.bool)
-            for i, row in enumerate(rows):
-                for j, text in enumerate(row):
-                    negative[i, j] = text.startswith("-")
-            return problems.with_signs(negative)
-        width = max((len(text) for row in rows for text in row), default=1)
         num_operands = max((len(row) for row in rows), default=2)
-        digits = torch.zeros(len(rows), num_operands, width, dtype=torch.uint8)
-        lengths = torch.zeros(len(rows), num_operands, dtype=torch.int64)
-        for i, row in enumerate(rows):
-            for j, text in enumerate(row):
-                reversed_digits = bytearray(text.encode()[::-1].translate(_TO_DIGIT))
-                digits[i, j, : len(text)] = torch.frombuffer(reversed_digits, dtype=torch.uint8)
-                lengths[i, j] = len(text)
+        texts = [text for row in rows for text in (*row, *[""] * (num_operands - len(row)))]
+        magnitudes = [text.removeprefix("-") for text in texts]
+        width = max(map(len, magnitudes), default=1)
+        # In one piece, since a tensor for every operand takes several microseconds.
+        written = bytearray("".join(text.zfill(width) for text in magnitudes), "ascii")
+        digits = torch.from_numpy(np.frombuffer(written.translate(_TO_DIGIT), dtype=np.uint8))
+        shape = (len(rows), num_operands)
+        lengths = torch.tensor([len(text) for text in magnitudes], dtype=torch.int64).view(shape)
         codes = torch.tensor([OPERATIONS.index(o) for o in operations], dtype=torch.uint8)
-        return Problems(digits, Shapes(lengths, codes))
+        problems = Problems(digits.view(*shape, width).flip(-1), Shapes(lengths, codes))
+        if magnitudes == texts:
+            return problems
+        return problems.with_signs(
+            torch.tensor([text.startswith("-") for text in texts]).view(shape)
+        )
 
 
 def first_occurrences(rows: Tensor) -> Tensor:
