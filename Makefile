@@ -33,10 +33,11 @@ test: .venv-test/installed
 types: .venv-test/installed
 	.venv-test/bin/mypy
 
-# Many tests start Python anew; bytecode spares each of them from compiling the package. Tests that call
-# make have nothing to do with the jobs of this one.
+# Many tests start Python anew; bytecode spares each of them from compiling the package. One thread for each
+# process, since there are more processes than processors, and threads would wait for each other. Tests
+# that call make have nothing to do with the jobs of this one.
 suite: .venv-test/installed
-	MAKEFLAGS= PYTHONDONTWRITEBYTECODE= .venv-test/bin/pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+	MAKEFLAGS= PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 .venv-test/bin/pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
 formal:
 	formal/install

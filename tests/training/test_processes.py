@@ -18,27 +18,30 @@ from abacist.cli import main
 from abacist.configuration import override
 from abacist.errors import ConfigurationError, ProcessLost
 from abacist.runs.run import build_model, build_problems
-from abacist.runs.training import _batches
+from abacist.runs.training import _batches, resume, start
 from abacist.training.optimizer import Optimizer
 from abacist.training.processes import Processes, _lost_at_sigterm, _own_device
 from abacist.training.step import training_step
 from abacist.training.torchrun import Launched
 
-SMALL = [
-    "--model.width", "8", "--model.mlp_width", "16", "--model.num_heads", "2",
-    "--training.warmup_steps", "5", "--training.validation_problems", "20",
-    "--training.sample_problems", "20", "--training.record_loss_every", "1",
-]  # fmt: skip
+SMALL = {
+    "model.width": 8,
+    "model.mlp_width": 16,
+    "model.num_heads": 2,
+    "training.warmup_steps": 5,
+    "training.validation_problems": 20,
+    "training.sample_problems": 20,
+    "training.record_loss_every": 1,
+}
 
 
-def start(arguments: list[str], count: int = 1) -> subprocess.Popen[str]:
-    """Start `abacist train` in `count` processes, by torchrun if there are several."""
-    command = [sys.executable, "-m", "abacist", "train", *arguments, "--train-only"]
-    if count > 1:
-        torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(count), "-m"]
-        command[2:3] = [*torchrun, "abacist"]
+def start_two(settings: dict[str, object], out: Path) -> subprocess.Popen[str]:
+    """Start `abacist train add` in two processes by torchrun."""
+    torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "abacist"]
+    words = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
+    options = ["--device", "cpu", "--train-only", "--out", str(out)]
     return subprocess.Popen(
-        command,
+        [sys.executable, "-m", *torchrun, "train", "add", *words, *options],
         # Gloo must not look for this machine's name on a network.
         env=os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
         stdout=subprocess.PIPE,
@@ -47,35 +50,29 @@ def start(arguments: list[str], count: int = 1) -> subprocess.Popen[str]:
     )
 
 
-def finish(*trainings: subprocess.Popen[str]) -> None:
-    for training in trainings:
-        output, errors = training.communicate(timeout=240)
-        assert training.returncode == 0, output + errors
-
-
 def losses(path: Path) -> list[float]:
     return [json.loads(line)["loss"] for line in (path / "losses.jsonl").read_text().splitlines()]
 
 
-def test_two_processes_make_the_steps_of_one_and_three_resume(tmp_path: Path) -> None:
-    steps = ["--training.num_steps", "200", "--training.checkpoint_every", "100"]
+def test_two_processes_make_the_steps_of_one_which_resumes(tmp_path: Path) -> None:
+    settings = SMALL | {"training.num_steps": 200, "training.checkpoint_every": 100}
     alone, shared = tmp_path / "alone", tmp_path / "shared"
-    finish(
-        start(["add", *SMALL, *steps, "--device", "cpu", "--out", str(shared)], 2),
-        start(["add", *SMALL, *steps, "--device", "cpu", "--out", str(alone)]),
-    )
+    training = start_two(settings, shared)
+    start(override(recipes.find("add"), settings), alone, 0, device="cpu")
+    output, errors = training.communicate(timeout=240)
+    assert training.returncode == 0, output + errors
     assert len(losses(shared)) == 200
     assert losses(shared) == pytest.approx(losses(alone), abs=1e-5)
     (shared / "checkpoints/step-000200").rename(tmp_path / "removed")
-    finish(start(["--resume", "--out", str(shared)], 3))
+    resume(shared, device="cpu")
     assert len(losses(shared)) == 200
     assert losses(shared) == pytest.approx(losses(alone), abs=1e-5)
 
 
 def test_a_killed_process_ends_the_others_with_one_line(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    steps = ["--training.num_steps", "100000", "--training.checkpoint_every", "5"]
-    torchrun = start(["add", *SMALL, *steps, "--device", "cpu", "--out", str(path)], 2)
+    settings = SMALL | {"training.num_steps": 100_000, "training.checkpoint_every": 5}
+    torchrun = start_two(settings, path)
     try:
         until = time.monotonic() + 200
         while not list((path / "checkpoints").glob("step-*")) and time.monotonic() < until:
@@ -149,8 +146,10 @@ class Recorded(Processes):
         object.__setattr__(self, "sums", [tensor.clone() for tensor in tensors])
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_shares_in_micro_batches_add_up_to_the_gradient_of_the_batch(precision: str) -> None:
+@pytest.mark.parametrize(("precision", "count"), [("float32", 2), ("float32", 3), ("bfloat16", 2)])
+def test_shares_in_micro_batches_add_up_to_the_gradient_of_the_batch(
+    precision: str, count: int
+) -> None:
     recipe = override(
         recipes.find("add"),
         {
@@ -172,7 +171,7 @@ def test_shares_in_micro_batches_add_up_to_the_gradient_of_the_batch(precision: 
         return processes.sums  # type: ignore[attr-defined, no-any-return]
 
     whole = sums(Recorded(0, 1))
-    shares = [sums(Recorded(rank, 2)) for rank in range(2)]
+    shares = [sums(Recorded(rank, count)) for rank in range(count)]
     for part, total in zip(zip(*shares, strict=True), whole, strict=True):
         tolerance = 1e-6 if precision == "float32" else 1e-2
         torch.testing.assert_close(sum(part), total, rtol=tolerance, atol=tolerance)
