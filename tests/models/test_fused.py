@@ -24,7 +24,7 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GP
 @pytest.mark.parametrize("positions", [*SCHEME_NAMES, *EXTRA])
 @torch.no_grad()
 def test_fused_equals_dense_for_every_scheme(positions: str) -> None:
-    model = random_model(EXTRA.get(positions, positions), num_layers=2, dtype=torch.float32)
+    model = random_model(EXTRA.get(positions, positions), dtype=torch.float32)
     equal = positions in ("place-relative", "abacus-fire")
     lines = write(random_problems([(4, 6)] * 3 if equal else RAGGED))
     fused, dense = (
