@@ -56,10 +56,11 @@ docs: .venv-docs/installed
 	touch $@
 
 # The packages have 18,000 files, and to compile them all takes half a minute. Tests import a part of
-# them, which Python compiles then.
+# them, which is compiled here once instead of by every process of the tests.
 .venv-test/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-test
 	.venv-test/bin/pip install --quiet --no-compile --constraint constraints.txt --editable ".[test]"
+	PYTHONDONTWRITEBYTECODE= .venv-test/bin/pytest --collect-only > /dev/null || true
 	touch $@
 
 # The site has an environment of its own, which needs neither PyTorch nor the package.

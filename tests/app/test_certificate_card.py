@@ -8,7 +8,6 @@ import pytest
 from abacist.app.answer_card import answer_card
 from abacist.app.answers import answer
 from abacist.app.certificate_card import certificate_card
-from abacist.app.page import _header
 from abacist.app.shown_runs import ShownRun
 from abacist.certificates.neighbourhood_table import neighbourhood_table
 from abacist.certificates.record import Certificate
@@ -50,6 +49,8 @@ def test_a_right_answer_passes_through_neighbourhoods_of_the_table(certified_run
 
 
 def test_the_card_speaks_of_all_parts_on(certified_run):
+    from abacist.app.page import _header  # imports Gradio, which takes seconds
+
     card = certificate_card(certified_run)
     assert "Certified, with all parts on:" in card
     before_details = card.partition("<details")[0]

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from abacist.app import lengths, page, race
+from abacist.app import lengths, race
 from abacist.app.answer_card import answer_card
 from abacist.app.answers import answer
 from abacist.app.questions import Questions
@@ -155,6 +155,8 @@ def sorting_run(tmp_path_factory, quick_settings) -> ShownRun:
 
 
 def test_sorting_begins_with_four_numbers(sorting_run):
+    from abacist.app import page  # imports Gradio, which takes seconds
+
     assert page._first_problem(sorting_run).count(",") == 3
     assert [text.count(",") + 1 for text in examples(sorting_run).values()] == [4, 10, 4]
 

@@ -18,7 +18,6 @@ from abacist.models.teacher_forcing import coordinates_of
 from abacist.runs.run import Run
 
 needed("onnx", "onnxscript", "onnxruntime")
-import onnxruntime  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,15 +26,21 @@ ROOT = Path(__file__).parents[2]
 def file(example, tmp_path_factory) -> Path:
     """The file of the committed run."""
     path = tmp_path_factory.mktemp("onnx") / "model.onnx"
-    path.write_bytes(onnx.model_file(exportable.of_run(example, "onnx")))
+    path.write_bytes(file_of(example))
     return path
 
 
-def session_of(run: Run) -> onnxruntime.InferenceSession:
-    return onnxruntime.InferenceSession(onnx.model_file(exportable.of_run(run, "onnx")))
+def session_of(file: Path | bytes):
+    import onnxruntime
+
+    return onnxruntime.InferenceSession(file)
 
 
-def logits_of(session: onnxruntime.InferenceSession, ids, coordinates: Coordinates) -> torch.Tensor:
+def file_of(run: Run) -> bytes:
+    return onnx.model_file(exportable.of_run(run, "onnx"))
+
+
+def logits_of(session, ids, coordinates: Coordinates) -> torch.Tensor:
     named = {"ids": ids} | {
         name: coordinates.of(name) for name in ("index", "place", "row", "step")
         if getattr(coordinates, name) is not None
@@ -62,7 +67,7 @@ def test_logits_are_those_of_torch_at_every_batch_and_length(example, file, batc
     ids, coordinates = random_line(example, batch, length)
     with torch.no_grad():
         expected = example.model(ids, coordinates)
-    logits = logits_of(onnxruntime.InferenceSession(file), ids, coordinates)
+    logits = logits_of(session_of(file), ids, coordinates)
     assert logits.shape == (batch, length, 14)
     # The largest logit is above 100. On these lines two of torch's own ways differ by 7e-4.
     assert float((logits - expected).abs().max()) < 1e-5 * float(expected.abs().max())
@@ -71,7 +76,7 @@ def test_logits_are_those_of_torch_at_every_batch_and_length(example, file, batc
 @pytest.mark.parametrize("name", ["example", "smallest"])
 def test_logits_of_sums_are_those_of_torch_within_a_millionth_of_the_largest(name, file, request):
     run = request.getfixturevalue(name)
-    session = onnxruntime.InferenceSession(file) if name == "example" else session_of(run)
+    session = session_of(file if name == "example" else file_of(run))
     for digits, length in ((1, 7), (6, 22), (332, 1_000)):
         problems = run.task.parse([f"{'2' * digits}+{'6' * digits}"])
         lines = run.format.write(problems, run.task.answer(problems))
@@ -94,7 +99,7 @@ def test_logits_of_sums_are_those_of_torch_within_a_millionth_of_the_largest(nam
 def test_looped_models_and_encoders_are_exported_too(recipe, settings, quick_settings, tmp_path):
     settings = quick_settings | settings | {"training.num_steps": 4, "training.warmup_steps": 1}
     run = abacist.train(recipe, out=tmp_path / "run", settings=settings)
-    session = session_of(run)
+    session = session_of(file_of(run))
     lines = run.format.prompt(run.task.parse(["123+45", "6+7"]))
     with torch.no_grad():
         expected = run.model(lines.ids, coordinates_of(lines))
@@ -103,13 +108,13 @@ def test_looped_models_and_encoders_are_exported_too(recipe, settings, quick_set
 
 
 def test_the_file_names_its_vocabulary_weights_and_certificate_and_no_path(example, file):
-    metadata = onnxruntime.InferenceSession(file).get_modelmeta().custom_metadata_map
+    metadata = session_of(file).get_modelmeta().custom_metadata_map
     certificate = exportable.of_run(example, "onnx").certificate
     assert metadata["weights_sha256"] == certificate.weights_sha256
     assert json.loads(metadata["vocabulary"]) == list(example.format.vocabulary.tokens)
     assert metadata["certified"] == example.task.claim
     assert (metadata["recipe"], metadata["seed"], metadata["step"]) == ("add-tiny", "0", "12000")
-    sizes = [x.shape for x in onnxruntime.InferenceSession(file).get_inputs()]
+    sizes = [x.shape for x in session_of(file).get_inputs()]
     assert sizes == [["batch", "length"]] * 3
     assert str(ROOT).encode() not in file.read_bytes()
     assert b"pkg.torch" not in file.read_bytes()

@@ -23,7 +23,6 @@ from abacist.recipes import find
 from abacist.runs.run import Run
 
 needed("transformers")
-from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
 ONE_LAYER = {"model.num_layers": 1}
 VARIANTS = {
@@ -59,6 +58,8 @@ VARIANTS = {
 @pytest.fixture
 def load(tmp_path, monkeypatch):
     """Writes the folder of a run, and loads its tokenizer and model."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
     monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "m"))
 
