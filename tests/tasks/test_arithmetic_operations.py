@@ -585,6 +585,22 @@ def test_propagating_columns_add_up_to_nine_with_and_without_a_carry() -> None:
     assert bool(((leading > 0) | (problems.lengths_BN == 1)).all())
 
 
+def test_many_stretches_of_nines_begin_at_the_units_and_end_below_the_highest_column() -> None:
+    task = task_of("+", min_digits=12, max_digits=12, sampling="propagate")
+    nine = draw(task, 8_000).digits_BNW.long().sum(dim=1) == 9
+    below_the_highest = nine[:, :11].all(dim=1) & ~nine[:, 11]
+    # A ninth of a quarter by choice, and some at random.
+    assert 1 / 36 < float(below_the_highest.float().mean()) < 0.06
+
+
+@pytest.mark.parametrize("longest", [1, 2, 3])
+def test_short_problems_have_stretches_too(longest: int) -> None:
+    task = task_of("+", min_digits=longest, max_digits=longest, sampling="propagate")
+    totals = draw(task, 2_000).digits_BNW.long().sum(dim=1)
+    assert totals.shape == (2_000, longest)
+    assert set(totals.flatten().tolist()) == set(range(19))
+
+
 def test_half_of_the_problems_are_rich_in_nines() -> None:
     task = task_of("*", min_digits=20, max_digits=20, sampling="nines")
     nines = (draw(task, 2_000).digits_BNW == 9).float().mean(dim=(1, 2))

@@ -368,16 +368,22 @@ def _rich_in_nines(digits_BNW: Tensor, lengths_BN: Tensor, generator: torch.Gene
 
 
 def _propagating(digits_B2W: Tensor, lengths_B2: Tensor, generator: torch.Generator) -> Tensor:
-    """Return digits in which a random share of each problem's columns, 0…1, adds up to 9.
+    """Return digits in which many columns add up to 9, so that they pass on an incoming carry.
 
     Such columns propagate a carry, in the words of adder circuits: in a long stretch of them either
-    all columns carry or none does, depending on the carry into the stretch.
+    all columns carry or none does, depending on the carry into the stretch. In a random half of the
+    problems they are a random share of the columns, 0…1, and in the others one stretch of neighbouring
+    columns; see `_stretches`.
     """
     batch, _, width = digits_B2W.shape
     device = digits_B2W.device
-    share = torch.rand(batch, 1, generator=generator, device=device)
-    propagates = torch.rand(batch, width, generator=generator, device=device) < share
     column = torch.arange(width, device=device)
+    share = torch.rand(batch, 1, generator=generator, device=device)
+    scattered = torch.rand(batch, width, generator=generator, device=device) < share
+    low, high = _stretches(lengths_B2.amax(dim=1, keepdim=True), generator)
+    neighbouring = (low <= column) & (column < high)
+    is_stretch = torch.rand(batch, 1, generator=generator, device=device) < 0.5
+    propagates = torch.where(is_stretch, neighbouring, scattered)
     first, second = digits_B2W.unbind(1)
     shorter, longer = lengths_B2.aminmax(dim=1, keepdim=True)
     # A number does not begin with 0, so a column in which it would stays as it is.
@@ -386,6 +392,23 @@ def _propagating(digits_B2W: Tensor, lengths_B2: Tensor, generator: torch.Genera
     alone = (propagates & (column >= shorter) & (column < longer)).unsqueeze(1)
     drawn = torch.stack([first, torch.where(both, 9 - first, second)], dim=1)
     return drawn.masked_fill(alone & (column < lengths_B2.unsqueeze(2)), 9)
+
+
+def _stretches(longest_B1: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Draw a stretch of columns for each problem: the first column, and the one after the last, int64 (B, 1).
+
+    Half of the stretches have random ends. The others leave out at most two columns at each end: the
+    longest stretches are the hardest for a model, and random ends would make them rare.
+    """
+    shape, device = (len(longest_B1), 2), longest_B1.device
+    ends = (torch.rand(shape, generator=generator, device=device) * (longest_B1 + 1)).long()
+    low, high = ends.aminmax(dim=1, keepdim=True)
+    left_out = torch.randint(0, 3, shape, generator=generator, device=device)
+    is_long = torch.rand(len(longest_B1), 1, generator=generator, device=device) < 0.5
+    return (
+        torch.where(is_long, left_out[:, :1], low),
+        torch.where(is_long, longest_B1 - left_out[:, 1:], high),
+    )
 
 
 def _draw_columns(weights: Tensor, generator: torch.Generator) -> Tensor:

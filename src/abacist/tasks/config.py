@@ -60,7 +60,7 @@ class ArithmeticConfig(TaskConfig):
     max_digits: int = setting(10, low=1, high=LONGEST_OPERAND)
     """Length of the longest training operands, in digits."""
     sampling: Sampling = "lengths"
-    """What is equally likely. `lengths`: every combination of lengths; `nines`: the same, and half of all problems are rich in the digit 9, which propagates carries; `propagate`: the same, and many columns add up to 9, which propagate a carry; `values`: every value; `carry-chains`: every length of the longest carry chain."""  # noqa: E501
+    """What is equally likely. `lengths`: every combination of lengths; `nines`: the same, and half of all problems are rich in the digit 9, which propagates carries; `propagate`: the same, and many columns add up to 9, scattered or in one stretch, which propagate a carry; `values`: every value; `carry-chains`: every length of the longest carry chain."""  # noqa: E501
     operand_digits: tuple[int, ...] = setting((), low=1, high=LONGEST_OPERAND, suggestion=10)
     """Fixed lengths of the operands in digits, such as 20,10; an empty list means random lengths."""
     carry_chains: tuple[float, ...] = ()
