@@ -57,7 +57,8 @@ def make_parser() -> Parser:
         metavar="PROBLEM",
         help="such as 12+34; without problems, standard input is read, one problem per line, and blank "
         "lines are left out. Where the notation has spaces, 1 234 + 5 678 is written with the spaces as "
-        "typed, and with = at its end exactly as typed",
+        "typed, and with = at its end exactly as typed. gcd(12,18) asks a model of %% for one remainder "
+        "after the other, and pow(3,100,7) one of * and %% for 3 to the power of 100 modulo 7",
     )
     parser.add_json()
     parser.add_csv()

@@ -39,11 +39,11 @@ from abacist.recipes.recipe import Recipe
 from abacist.runs import directory, embeddings, identity, scores
 from abacist.runs.directory import RunDirectory, read_recipe, read_run_json
 from abacist.runs.identity import Identity
+from abacist.scoring.composed import solve_composed
 from abacist.scoring.records import Scorecard, Solution
 from abacist.scoring.scorecard import DEFAULT_SUITES, check_settings, score
 from abacist.scoring.suite import Progress
 from abacist.scoring.trained_model import TrainedModel
-from abacist.scoring.typed import solve_typed
 from abacist.tasks.config import ArithmeticConfig
 from abacist.tasks.task import Task
 from abacist.training.checkpoint import read as read_checkpoint
@@ -111,6 +111,7 @@ class Run:
         """Let the model write the answers of one or many problems such as `12+34`, token by token.
 
         Where spaces are tokens of the notation, typed spaces are written as typed; see `scoring/typed.py`.
+        `gcd(12,18)` and `pow(3,100,7)` are composed of several answers; see `scoring/composed.py`.
 
         Raises `ProblemError` for a problem that cannot be read or that the task does not include.
         """
@@ -121,7 +122,7 @@ class Run:
         for problem in problems:
             if not isinstance(problem, str):
                 raise ProblemError(f"problems are text, got {problem!r}. Type '12+34', in quotes.")
-        return solve_typed(self.trained_model(), problems, on_step)
+        return solve_composed(self.trained_model(), problems, on_step)
 
     def score(
         self,
