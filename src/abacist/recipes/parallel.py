@@ -21,10 +21,11 @@ def parallel() -> Recipe:
     sum in five, for sums of up to 20 digits. The difficulty is the carry: in a single pass, a digit has
     to depend on a carry that may start many columns below and pass through all columns between. Here,
     an answer token first gathers its column. It then looks for the nearest column below that does not
-    add up to 9, because that column decides the carry. Attention that falls with the distance in places
-    makes the nearest column easy to find. To see one that is 20 columns away, biases have to outweigh
-    this fall, so they learn 32 times as fast as other weights. Problems in which many columns add up
-    to 9, with and without a carry below them, make it worth learning. Zeros bring both operands to one
+    add up to 9, because that column decides the carry. A window keeps the columns above out of sight,
+    and attention that falls with the distance in places makes the nearest column easy to find. To see
+    one that is 20 columns away, the model has to overcome this fall. It learns to do so from problems
+    with long stretches of columns that add up to 9, with and without a carry below them, and because
+    position biases learn eight times as fast as other weights. Zeros bring both operands to one
     length. The two operands look the same to the model, so that it treats a + b and b + a alike.
     """
     return Recipe(
@@ -42,7 +43,7 @@ def parallel() -> Recipe:
             positions=POSITIONS["place-nearest"],
         ),
         training=TrainingConfig(
-            num_steps=3_000, batch_size=96, learning_rate=4e-3, relative_bias_rate=32.0
+            num_steps=3_000, batch_size=96, learning_rate=4e-3, relative_bias_rate=8.0
         ),
         scoring=ScoringConfig(longest=40),
     )
