@@ -173,10 +173,8 @@ POSITIONS: Registry[tuple[PositionScheme, ...]] = Registry(
             PositionScheme(encoding="relative", coordinate="step", window=(0, 0)),
         ),
         "index-relative": (PositionScheme(encoding="relative", coordinate="index"),),
-        # Whatever decides a carry is in a column below. Without the window, a column above would be
-        # nearer than one that is far below. At 1,000 places, the score has fallen by 1,000 anyway.
         "place-nearest": (
-            PositionScheme(encoding="alibi", coordinate="place", slope=1.0, window=(-1_000, 0)),
+            PositionScheme(encoding="alibi", coordinate="place", slope=1.0),
             PositionScheme(encoding="relative", coordinate="place", max_distance=2),
         ),
         "gpt2": (PositionScheme(encoding="learned", coordinate="index"),),

@@ -1,5 +1,7 @@
 """A recipe for an encoder that writes all digits of a sum at once."""
 
+from dataclasses import replace
+
 from abacist.data.config import SplitConfig
 from abacist.formats.config import ParallelFormatConfig
 from abacist.models.config import POSITIONS, ModelConfig
@@ -28,6 +30,9 @@ def parallel() -> Recipe:
     position biases learn eight times as fast as other weights. Zeros bring both operands to one
     length. The two operands look the same to the model, so that it treats a + b and b + a alike.
     """
+    nearest, soft = POSITIONS["place-nearest"]
+    # At a distance of 1,000 places, the score has fallen by 1,000, so the window hides nothing below.
+    below = replace(nearest, window=(-1_000, 0))
     return Recipe(
         name="parallel",
         task=ArithmeticConfig(max_digits=20, sampling="propagate"),
@@ -40,7 +45,7 @@ def parallel() -> Recipe:
             num_heads=4,
             mlp_width=128,
             num_layers=3,
-            positions=POSITIONS["place-nearest"],
+            positions=(below, soft),
         ),
         training=TrainingConfig(
             num_steps=3_000, batch_size=96, learning_rate=4e-3, relative_bias_rate=8.0
