@@ -61,7 +61,7 @@ class Size:
 
 SIZES = (
     Size(
-        "17,760 parameters, 512 × 12 tokens",
+        "19,360 parameters, 512 × 12 tokens",
         ArithmeticConfig(max_digits=3, sampling="values"),
         "zero-padded",
         512,

@@ -336,14 +336,13 @@ def test_step_times_in_the_document_are_those_of_the_record():
 
 def test_settings_named_in_the_page_on_training_exist():
     text = (ROOT / "docs" / "training.md").read_text()
-    named = set(re.findall(r"training\.([a-z_]+)", text))
+    named = set(re.findall(r"training\.([a-z_]+\d?)", text))
     all_settings = {field.name for field in fields(TrainingConfig)}
     assert len(named) > 12
     assert named <= all_settings
-    described = {"num_steps", "batch_size", "learning_rate", "beta1", "beta2", "momentum"}
-    described |= {"weight_decay", "progressive_loss", "progressive_weight", "validate_every"}
-    left_out = {name for name in all_settings - named - described if name not in text}
-    assert left_out <= {"validation_problems"}
+    # docs/models.md describes these two, for looped models.
+    described = {"progressive_loss", "progressive_weight"}
+    assert not {name for name in all_settings - named - described if name not in text}
 
 
 def test_every_suite_has_its_row():

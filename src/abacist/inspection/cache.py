@@ -7,7 +7,7 @@ torch.Size([1, 4, 28, 28])
 >>> logits, _ = run_with_cache(model, ids, coordinates, {"blocks.0.attn.hook_z": without_head_2})
 
 Attention takes the dense path, with explicit scores and softmax; a test compares it with the fast
-paths. Names and shapes are those of TransformerLens; `models/hooks.py` lists them.
+paths. Names and shapes are those of TransformerLens; `models/hooks.py` lists their names.
 """
 
 from collections.abc import Callable, Iterator, KeysView, Mapping

@@ -104,7 +104,7 @@ class TrainingConfig(Config):
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
     """Number format of matrix products and activations; weights, losses and statistics are float32."""
     progressive_loss: Literal["none", "fewer", "detached"] = "none"
-    """Looped models: add the loss after a random, smaller number of recurrences, or after recurrences of which the first ones pass on no gradient."""  # noqa: E501
+    """Looped models: add the loss after a random number of recurrences, from one to all, or after recurrences of which the first ones pass on no gradient."""  # noqa: E501
     progressive_weight: float = setting(0.5, low=0, high=1)
     """Share of the progressive loss in the total."""
     validate_every: int = setting(250, low=1, high=_MOST_STEPS)
