@@ -132,7 +132,10 @@ def test_an_untrained_model_is_asked_for_one_step_only(calculator):
         ("pow(3,4,5,6)", "pow takes a base, an exponent and a modulus"),
         ("pow(3,4,0)", r"divides by zero; type a modulus from 1 up, such as pow\(3,100,7\)"),
         (f"gcd({'9' * 4_001},3)", "4,001 digits; at most 4,000 are accepted"),
-        ("lcm(4,6)", "cannot read 'lcm"),
+        (
+            "lcm(4,6)",
+            "there is no function lcm. The functions are gcd and pow. Type one such as gcd",
+        ),
         ("gcd(4,6)+1", "cannot read 'gcd"),
     ],
 )

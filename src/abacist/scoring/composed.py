@@ -192,10 +192,15 @@ def _read(task: Task, expression: str) -> _Call | None:
     Raises `ProblemError` for the wrong arguments, or if the model does not calculate what is needed.
     """
     found = re.fullmatch(r"\s*([a-z]+)\s*\((.*)\)\s*=?\s*", expression, re.DOTALL)
-    if not isinstance(task, Arithmetic) or found is None or found[1] not in FUNCTIONS:
+    if not isinstance(task, Arithmetic) or found is None:
         return None
     name = found[1]
-    function = FUNCTIONS[name]
+    function = FUNCTIONS.get(name)
+    if function is None:
+        raise ProblemError(
+            f"cannot read {quoted(expression)}: there is no function {name}. The functions are "
+            f"{' and '.join(FUNCTIONS)}. Type one such as {FUNCTIONS['gcd'].example}."
+        )
     if not set(function.operations) <= set(task.operations):
         raise ProblemError(
             f"{name} needs a model of {' and '.join(function.operations)}, and this one is a model of "
