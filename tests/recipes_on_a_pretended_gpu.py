@@ -42,8 +42,8 @@ def short(name):
         sample_problems=1,
         watch=(),
         record_loss_every=1,
-        # A hardly trained model is wrong in most neighbourhoods, which are few for this recipe.
-        repair_rounds=int(name == "add-tiny"),
+        # A hardly trained model is wrong in most neighbourhoods, which are fewest for this recipe.
+        repair_rounds=int(name == "sort"),
         repair_steps=2,
     )
     task = recipe.task

@@ -181,17 +181,16 @@ def test_a_refusal_names_the_format_the_task_the_obstacle_and_the_formats_that_c
     )
 
 
-@pytest.mark.parametrize(
-    ("task", "format"),
-    [(t, f) for t, f in product(TASKS, FORMATS) if FORMATS[f].obstacle(TASKS[t])],
-)
-def test_what_a_refusal_names_can_write_the_task(task: str, format: str) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        check_writes(FORMATS[format], TASKS[task])
-    named = re.search(r"Try --format ([\w-]+)(?: \(or (.*)\))?\.$", str(caught.value))
-    for name in [named[1], *(named[2] or "").split(", ")]:
-        if name:
-            check_writes(FORMATS[name], TASKS[task])
+@pytest.mark.parametrize("task", TASKS)
+def test_what_a_refusal_names_can_write_the_task(task: str) -> None:
+    for format in FORMATS.values():
+        if format.obstacle(TASKS[task]):
+            with pytest.raises(ConfigurationError) as caught:
+                check_writes(format, TASKS[task])
+            named = re.search(r"Try --format ([\w-]+)(?: \(or (.*)\))?\.$", str(caught.value))
+            for name in [named[1], *(named[2] or "").split(", ")]:
+                if name:
+                    check_writes(FORMATS[name], TASKS[task])
 
 
 @pytest.mark.parametrize("negative", ["sign-first", "sign-last", "complement"])
