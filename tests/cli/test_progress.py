@@ -64,6 +64,15 @@ def test_a_second_task_has_an_estimate_of_its_own(clock, capsys):
     assert max(estimates(capsys.readouterr().err)) < 100
 
 
+def test_steps_of_an_earlier_process_do_not_shorten_the_estimate(clock, capsys):
+    with Ticker("training", unit="steps") as ticker:
+        for second in range(10):
+            clock.now = 103.0 + second
+            ticker.update(901 + second, 1_000)
+    # One step a second.
+    assert estimates(capsys.readouterr().err) == list(range(98, 89, -1))
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(0.4, ""), (-3, ""), (1, "1 s left"), (119, "119 s left"), (180, "3 min left")],

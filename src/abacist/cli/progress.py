@@ -29,6 +29,7 @@ class Ticker:
         self.title, self._unit = title, unit
         self._begin = self._started = self._last_line = self._last_change = time.monotonic()
         self._done = 0
+        self._first: int | None = None
         self._seconds_between_lines = _SECONDS_TO_FIRST_LINE
         self._bar: Progress | None = None
         self._task: TaskID | None = None
@@ -48,9 +49,12 @@ class Ticker:
     def update(self, done: int, total: int, details: str = "") -> None:
         """Report that `done` of `total` steps are done, with details in words."""
         now = time.monotonic()
-        if done < self._done:
+        if self._first is None:
+            # An earlier process may have made these steps, before a training was resumed.
+            self._first, self._started = done, now
+        elif done < self._done:
             # The next of several tasks, such as another suite, counts from its own beginning.
-            self._started = self._last_change
+            self._first, self._started = 0, self._last_change
         if done != self._done:
             self._done, self._last_change = done, now
         if now - self._begin < _PATIENCE_SECONDS:
@@ -82,10 +86,11 @@ class Ticker:
         A report may come long after the one before, as from seeds that are validated now and then, so
         the speed is that up to the last change.
         """
-        if not self._done:
+        new = self._done - (self._first or 0)
+        if not new:
             return ""
-        speed = self._done / max(self._last_change - self._started, 1e-9)
-        return time_left((total - self._done) / speed - (now - self._last_change))
+        seconds_each = (self._last_change - self._started) / new
+        return time_left((total - self._done) * seconds_each - (now - self._last_change))
 
     def _update_bar(self, done: int, total: int, texts: list[str]) -> None:
         if self._bar is None:
