@@ -105,7 +105,7 @@ def test_a_difference_is_read_modulo_a_power_of_ten(subtracting, text, answer):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_file_is_short_and_imports_only_torch_and_the_standard_library(name, request):
     text = module.module(exportable.of_run(request.getfixturevalue(name), "torch"))
-    assert text.count("\n") <= 155
+    assert text.count("\n") <= 160
     assert "@@" not in text
     assert max(len(line) for line in text.splitlines() if "WEIGHTS = " not in line) <= 102
     imported = set()
@@ -124,10 +124,12 @@ def test_the_file_answers_on_the_command_line_without_this_package(example, tmp_
     path.write_text(module.module(exportable.of_run(example, "torch")))
     without = "import sys, runpy; sys.modules['abacist'] = None; runpy.run_path({!r}, run_name='__main__')"
     answered = subprocess.run(
-        [sys.executable, "-c", without.format(str(path)), "95+7"],
-        capture_output=True, text=True, check=True,
+        [sys.executable, "-c", without.format(str(path)), "95+7", "0+0", "1+x"],
+        capture_output=True, text=True,
     )  # fmt: skip
-    assert answered.stdout == "102\n"
+    assert answered.stdout == "102\n0\n"
+    assert answered.stderr == "a problem must look like 12+34, got '1+x'\n"
+    assert answered.returncode == 2
 
 
 def test_the_weights_in_the_file_are_those_of_the_certificate(example):
