@@ -1,6 +1,10 @@
+import runpy
+import sys
+
 import pytest
 import torch
 
+import abacist
 from abacist import errors
 from abacist.cli import main
 from abacist.errors import check_between, memory_complaint, nearest
@@ -102,3 +106,9 @@ def test_memory_that_runs_out_is_one_line_that_says_what_to_type(
 def test_other_errors_are_no_lack_of_memory() -> None:
     assert memory_complaint(MemoryError()) is not None
     assert memory_complaint(RuntimeError("shapes differ")) is None
+
+
+def test_windows_is_told_where_the_package_runs(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(ImportError, match=r"Linux and macOS\. On Windows, install it in WSL"):
+        runpy.run_path(abacist.__file__)

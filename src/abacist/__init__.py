@@ -13,7 +13,13 @@ Names are loaded when they are first used, so importing the package costs nothin
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
+
+if sys.platform == "win32":
+    raise ImportError(
+        "abacist runs on Linux and macOS. On Windows, install it in WSL (type wsl --install)."
+    )
 
 if TYPE_CHECKING:
     from abacist.api import resume as resume
