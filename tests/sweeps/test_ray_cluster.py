@@ -52,6 +52,8 @@ class Cluster:
             f"{Path(__file__).parents[2] / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
         )
         self.environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": python, "RAY_ADDRESS": ""}
+        # A trial that is killed cannot delete its files; they go with the directory of the cluster.
+        self.environment["TMPDIR"] = str(directory)
         self.port, self.second = port, 0
 
     def start(self):
