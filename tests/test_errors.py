@@ -108,7 +108,7 @@ def test_other_errors_are_no_lack_of_memory() -> None:
     assert memory_complaint(RuntimeError("shapes differ")) is None
 
 
-def test_windows_is_told_where_the_package_runs(monkeypatch):
+def test_windows_is_refused_with_what_to_do(monkeypatch):
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(ImportError, match=r"Linux and macOS\. On Windows, install it in WSL"):
         runpy.run_path(abacist.__file__)
