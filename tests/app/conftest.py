@@ -47,6 +47,16 @@ def unlearned(train_once, quick_settings) -> Run:
 
 
 @pytest.fixture(scope="session")
+def calculator(train_once, quick_settings) -> ShownRun:
+    """A run for several operations that has hardly learned anything."""
+    settings = quick_settings | {"training.num_steps": 10}
+    settings |= {"task.operations": "+,*,%", "task.weights": "1,1,1", "format": "usual"}
+    settings |= {"model.positions": "sinusoidal"}
+    path = train_once("calculator", lambda out: abacist.train("add", out=out, settings=settings))
+    return ShownRun("calculator", abacist.load(path))
+
+
+@pytest.fixture(scope="session")
 def shown_run(learned) -> ShownRun:
     return ShownRun("learned", learned)
 
@@ -57,8 +67,8 @@ def looped(unlearned) -> ShownRun:
 
 
 @pytest.fixture(scope="session")
-def gallery(shown_run, looped) -> Gallery:
-    return Gallery([shown_run, looped])
+def gallery(shown_run, looped, calculator) -> Gallery:
+    return Gallery([shown_run, looped, calculator])
 
 
 @pytest.fixture(scope="session")

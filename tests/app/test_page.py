@@ -195,6 +195,19 @@ def test_examples_are_clicked_and_one_breaks_the_model(visit):
     assert page.get_by_label("head 0", exact=True).is_checked()
 
 
+def test_the_steps_of_a_function_are_clicked(visit):
+    visit = visit()
+    page = visit.page
+    page.get_by_role("group", name="Run").get_by_label("calculator", exact=True).check()
+    page.get_by_role("button", name="a common divisor").click()
+    page.wait_for_selector("#shown .steps")
+    assert visit.accessibility() == []
+    page.get_by_role("button", name="1071%462").click()
+    page.wait_for_selector("#shown .answer .written")
+    assert page.get_by_label("Problem", exact=True).input_value() == "1071%462"
+    assert visit.accessibility() == []
+
+
 def test_one_sign_for_the_end_and_one_number_for_each_part(visit):
     visit = visit()
     page = visit.page

@@ -33,7 +33,8 @@ _REVEAL_SECONDS = 1.6
 
 def answer_card(result: Answer) -> Markup:
     """Everything that is shown about one answer."""
-    parts = [_compared(result), _verdict(result)]
+    parts = [compared(result.problem, result.answer, result.expected, result.numbers)]
+    parts.append(_verdict(result))
     if result.inside is None:
         parts.append(
             element(
@@ -48,14 +49,26 @@ def answer_card(result: Answer) -> Markup:
         parts.append(element("div", _sheet(result), _inspector(), class_="inside"))
         parts.append(_legend(result))
         parts.append(_controls(result.inside))
-    name = result.run + (f" without {', '.join(result.off)}" if result.off else "")
+    inside = None if result.inside is None else _for_script(result, result.inside)
+    return card(result.run, result.off, parts, inside)
+
+
+def card(
+    run: str, off: Sequence[str], parts: Sequence[Markup], inside: str | None = None
+) -> Markup:
+    """A card with the name of a run and of its parts that are off.
+
+    Args:
+        inside: what `page.js` shows of the model, as JSON.
+    """
+    name = run + (f" without {', '.join(off)}" if off else "")
     return element(
         "section",
         element("h3", name),
         *parts,
         class_="answer",
-        aria_label=f"Answer of {result.run}",
-        data_inside=None if result.inside is None else _for_script(result, result.inside),
+        aria_label=f"Answer of {run}",
+        data_inside=inside,
     )
 
 
@@ -69,19 +82,24 @@ def alert(message: str) -> Markup:
     return element("p", message, class_="alert", role="alert")
 
 
-def _compared(result: Answer) -> Markup:
-    """The problem, the answer of the model, and the right answer, one below the other."""
-    answer, expected = result.answer, result.expected
+def compared(
+    problem: str,
+    answer: str | None,
+    expected: str,
+    numbers: Sequence[str] | None = None,
+    answer_name: str = "Model wrote",
+) -> Markup:
+    """The problem, the answer, and the right answer, one below the other."""
     written = (
         element("span", "(no answer)", class_="wrong")
         if answer is None
         else _marked(answer, expected)
     )
-    rows = [("Problem", result.problem), ("Model wrote", written)]
-    if not result.correct:
+    rows = [("Problem", problem), (answer_name, written)]
+    if answer != expected:
         rows.append(("Right", expected))
-    if result.numbers is not None:
-        rows.append(("that is", ", ".join(result.numbers)))
+    if numbers is not None:
+        rows.append(("that is", ", ".join(numbers)))
     return element(
         "table",
         element("caption", "What the model wrote, and what is right", class_="hidden"),
@@ -92,7 +110,7 @@ def _compared(result: Answer) -> Markup:
                 for name, value in rows
             ),
         ),
-        class_="compared long" if len(result.problem) > _LONG else "compared",
+        class_="compared long" if len(problem) > _LONG else "compared",
     )
 
 
@@ -115,11 +133,16 @@ def _marked(answer: str, expected: str) -> Markup:
 def _verdict(result: Answer) -> Markup:
     least = min(result.written, key=lambda token: token.probability)
     sure = f"It was least sure of {letter(least.text)}, {percent(least.probability)}."
-    taken = f"{len(result.written):,} tokens in {_milliseconds(result.seconds)}. {sure}"
-    kind, word = ("good", "✓ Right.") if result.correct else ("bad", "✗ Wrong.")
+    taken = f"{len(result.written):,} tokens in {milliseconds(result.seconds)}. {sure}"
+    return verdict(result.correct, taken, result.off)
+
+
+def verdict(correct: bool, taken: str, off: Sequence[str]) -> Markup:
+    """Whether an answer is right, what it took, and which parts were switched off."""
+    kind, word = ("good", "✓ Right.") if correct else ("bad", "✗ Wrong.")
     note = ""
-    if result.off:
-        note = f" Switched off: {', '.join(result.off)}. The certificate is about all parts on."
+    if off:
+        note = f" Switched off: {', '.join(off)}. The certificate is about all parts on."
     return element("p", element("strong", word), f" {taken}{note}", class_=f"verdict {kind}")
 
 
@@ -314,7 +337,8 @@ def _name_of_place(place: int | None) -> str:
     return "" if place is None else place_name(place)
 
 
-def _milliseconds(seconds: float) -> str:
+def milliseconds(seconds: float) -> str:
+    """A time in words: rounded up to milliseconds below a second."""
     if seconds >= 1:
         return f"{seconds:.1f} s"
     return f"{math.ceil(seconds * 1000)} ms"

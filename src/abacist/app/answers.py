@@ -15,13 +15,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from abacist.app import shown_runs
 from abacist.app.explanations import explanations
 from abacist.app.paper_layout import Position, legend, paper_layout
-from abacist.app.shown_runs import ShownRun
+from abacist.app.shown_runs import ShownRun, time_limit
 from abacist.certificates.receptive_fields import receptive_field, visibility_in
 from abacist.errors import ProblemError
 from abacist.formats.annotated import Field
+from abacist.inspection.ablation import HooksFor
 from abacist.inspection.finding import Finding
 from abacist.inspection.generation import (
     GeneratedAnswer,
@@ -139,25 +139,11 @@ def answer(shown_run: ShownRun, text: str, off: Sequence[str] = (), way: str = "
     """
     trained_model, problem = shown_run.trained_model, shown_run.parse(text)
     hooks_for = shown_run.hooks(off, way)
-    length = shown_run.check_length(problem)
-    if hooks_for is not None and length > LONGEST_SHOWN:
-        raise ProblemError(
-            f"parts can be switched off in lines of at most {LONGEST_SHOWN} tokens, and this one can have "
-            f"{length:,}. Type fewer digits, or switch all parts on."
-        )
-    shown_run.check_time(problem)
-    start, start_of_work = time.perf_counter(), time.thread_time()
-    generated = generate_answer(
-        trained_model, problem, hooks_for, _until(start + shown_runs.MAX_SECONDS)
-    )
+    start = time.perf_counter()
+    generated = written_answer(shown_run, problem, hooks_for, time_limit())
     seconds = time.perf_counter() - start
-    if len(generated.ids) >= _TIMED_TOKENS and hooks_for is None:
-        # Processor time, so that a machine that was busy for a moment refuses nothing later.
-        work = time.thread_time() - start_of_work
-        fastest = shown_run.seconds_per_token or float("inf")
-        shown_run.seconds_per_token = min(fastest, work / len(generated.ids))
     trace = None
-    if length <= LONGEST_SHOWN:
+    if shown_run.check_length(problem) <= LONGEST_SHOWN:
         trace = trace_generation(trained_model, generated, hooks_for, _is_shown)
     logits = generated_logits(trained_model, generated) if trace is None else trace.logits
     expected = trained_model.task.answer(problem).texts()[0]
@@ -181,6 +167,37 @@ def answer(shown_run: ShownRun, text: str, off: Sequence[str] = (), way: str = "
     )
 
 
+def written_answer(
+    shown_run: ShownRun,
+    problem: Problems,
+    hooks_for: HooksFor | None,
+    on_step: Callable[[int], None],
+) -> GeneratedAnswer:
+    """Let a run write the answer to one problem, and note how fast it was.
+
+    Args:
+        hooks_for: hooks that switch components off; None for the whole model.
+        on_step: called after each token, such as `time_limit()`.
+
+    Raises `ProblemError` for problems that are too long or take too long.
+    """
+    length = shown_run.check_length(problem)
+    if hooks_for is not None and length > LONGEST_SHOWN:
+        raise ProblemError(
+            f"parts can be switched off in lines of at most {LONGEST_SHOWN} tokens, and this one can have "
+            f"{length:,}. Type fewer digits, or switch all parts on."
+        )
+    shown_run.check_time(problem)
+    start_of_work = time.thread_time()
+    generated = generate_answer(shown_run.trained_model, problem, hooks_for, on_step)
+    if len(generated.ids) >= _TIMED_TOKENS and hooks_for is None:
+        # Processor time, so that a machine that was busy for a moment refuses nothing later.
+        work = time.thread_time() - start_of_work
+        fastest = shown_run.seconds_per_token or float("inf")
+        shown_run.seconds_per_token = min(fastest, work / len(generated.ids))
+    return generated
+
+
 def _labelled_numbers(shown_run: ShownRun, problem: Problems) -> dict[str, str]:
     """Return the numbers to sort by label; empty for other tasks."""
     if not isinstance(shown_run.trained_model.task.config, SortingConfig):
@@ -193,18 +210,6 @@ def _in_order(labelled: dict[str, str], answer: str | None) -> list[str] | None:
     if not labelled or answer is None or not all(label in labelled for label in answer):
         return None
     return [labelled[label] for label in answer]
-
-
-def _until(end: float) -> Callable[[int], None]:
-    def check(count: int) -> None:
-        if time.perf_counter() > end:
-            raise ProblemError(
-                f"the model has written {count:,} tokens in {shown_runs.MAX_SECONDS:.0f} s and not "
-                "finished. "
-                "Type a shorter problem."
-            )
-
-    return check
 
 
 def _is_shown(name: str) -> bool:

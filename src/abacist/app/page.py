@@ -16,10 +16,12 @@ from typing import Any
 import torch
 
 from abacist import extensions
-from abacist.app import answers, lengths, race, random_problems, vectors
+from abacist.app import lengths, race, random_problems, vectors
 from abacist.app.ablation_score import ablation_score
-from abacist.app.answer_card import alert, answer_card, side_by_side
+from abacist.app.answer_card import alert, side_by_side
 from abacist.app.certificate_card import certificate_card
+from abacist.app.composed_answers import any_answer
+from abacist.app.composed_card import any_card
 from abacist.app.controls import LRUCache, api, gr
 from abacist.app.grid_card import failures_card, grid_card
 from abacist.app.questions import Questions, new_generator
@@ -51,6 +53,12 @@ _EXAMPLE_CLICKED = """
 element.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (button) trigger("click", { problem: button.dataset.problem ?? null });
+});
+"""
+_PROBLEM_CLICKED = """
+element.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-problem]");
+  if (button) trigger("click", { problem: button.dataset.problem });
 });
 """
 _FOLDER = Path(__file__).parent
@@ -117,7 +125,11 @@ def build(gallery: Gallery) -> gr.Blocks:
                 "Calculate", variant="primary", scale=1, elem_id="calculate", min_width=110
             )
         examples = _html(_examples(first), "examples", js_on_load=_EXAMPLE_CLICKED)
-        shown = _html(handlers.answer(first.name, first_problem, [], "zero", _NOTHING), "shown")
+        shown = _html(
+            handlers.answer(first.name, first_problem, [], "zero", _NOTHING),
+            "shown",
+            js_on_load=_PROBLEM_CLICKED,
+        )
         digits = gr.Slider(**_digits(first), step=1, elem_id="digits", buttons=[])
         with gr.Accordion("Break it: switch parts of the model off", open=False) as parts:
             with gr.Row():
@@ -149,6 +161,7 @@ def build(gallery: Gallery) -> gr.Blocks:
         _on(digits.input, handlers.draw, [run, digits, off, way, beside], [problem, shown])
         for control in (off, way):
             _on(control.input, handlers.switch, asked, [shown, broken])
+        _on(shown.click, handlers.step, [run, off, way, beside], [problem, shown])
         _on(examples.click, handlers.example, asked, [problem, off, parts, shown, broken])
         about_run = [header, problem, examples, digits, off, broken, shown, certificate]
         about_run += [grid, score, cell, raced, vectors_shown]
@@ -173,12 +186,9 @@ class _Handlers:
 
     def answer(self, run: str, problem: str, off: list[str], way: str, beside: str) -> str:
         """Return the answer, and beside it that of another run or of the same run with all parts."""
-        cards = [
-            _card(lambda: answer_card(answers.answer(self.gallery.find(run), problem, off, way)))
-        ]
+        cards = [_card(lambda: any_card(any_answer(self.gallery.find(run), problem, off, way)))]
         if beside != _NOTHING:
-            other = _card(lambda: answer_card(answers.answer(self.gallery.find(beside), problem)))
-            cards.append(other)
+            cards.append(_card(lambda: any_card(any_answer(self.gallery.find(beside), problem))))
         return side_by_side(cards)
 
     def draw(self, run: str, digits: int, off: list[str], way: str, beside: str) -> tuple[Any, str]:
@@ -214,6 +224,13 @@ class _Handlers:
         off = self.gallery.find(run).parts[:1]
         answer, effect = self.switch(run, problem, off, way, beside)
         return gr.skip(), off, gr.Accordion(open=True), answer, effect
+
+    def step(
+        self, run: str, off: list[str], way: str, beside: str, event: gr.EventData
+    ) -> tuple[str, str]:
+        """Show the problem that was clicked, of those solved for a function."""
+        problem = event._data["problem"]
+        return problem, self.answer(run, problem, off, way, beside)
 
     def change_run(self, run: str, beside: str) -> tuple[Any, ...]:
         """Return everything about another run, with an example of its own."""

@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from abacist.app import ablation_score, answers, lengths, race, random_problems, vectors
+from abacist.app import ablation_score, lengths, race, random_problems, vectors
+from abacist.app.composed_answers import any_answer
 from abacist.app.shown_runs import Gallery
 from abacist.errors import AbacistError
 
@@ -57,7 +58,7 @@ class Questions:
     ) -> Record:
         """Answer one problem, with the parts in `off` set to 0 (`zero`) or to their `mean`."""
         return _record(
-            lambda: answers.answer(self.gallery.find(run), problem, off or [], way).to_json()
+            lambda: any_answer(self.gallery.find(run), problem, off or [], way).to_json()
         )
 
     def draw(self, digits: int | None = None, run: str | None = None) -> Record:

@@ -12,9 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from abacist.app.shown_runs import ShownRun
+from abacist.app.shown_runs import ShownRun, time_limit
 from abacist.errors import ProblemError
 from abacist.inspection.finding import Finding
+from abacist.scoring.composed import read_call, solve_composed
+from abacist.scoring.records import Solution
 from abacist.scoring.solving import solve
 from abacist.tasks.config import LABELS, ArithmeticConfig, ModularAdditionConfig, TaskConfig
 from abacist.tasks.problems import OPERATIONS, Problems
@@ -55,30 +57,43 @@ class Race(Finding):
 
 def race(shown_run: ShownRun, text: str) -> Race:
     """Time both. Raises `UserError` for invalid problems, and for those that are too long."""
+    shown_run.check_text(text)
+    call = read_call(shown_run.trained_model.task, text)
+    if call is not None:
+        return _race(
+            str(call),
+            max(map(len, call.arguments)),
+            lambda: solve_composed(shown_run.trained_model, [text], time_limit())[0],
+            call.value,
+        )
     trained_model, problem = shown_run.trained_model, shown_run.parse(text)
-    digits = int(problem.lengths_BN.max())
+    shown_run.check_time(problem)
+    python = plain_python(trained_model.task.config, problem)
+    assert python() == trained_model.task.answer(problem).texts()[0]
+    return _race(
+        trained_model.task.expressions(problem)[0],
+        int(problem.lengths_BN.max()),
+        lambda: solve(trained_model, problem)[0],
+        python,
+    )
+
+
+def _race(
+    problem: str, digits: int, model: Callable[[], Solution], python: Callable[[], str]
+) -> Race:
     if digits > _LONGEST_OPERAND:
         raise ProblemError(
             f"a race accepts operands of at most {_LONGEST_OPERAND} digits, got {digits:,}. "
             "Type a shorter problem."
         )
-    shown_run.check_time(problem)
     seconds: list[float] = []
     correct = False
     while len(seconds) < _MODEL_REPEATS and sum(seconds) < _SECONDS:
         start = time.perf_counter()
-        solution = solve(trained_model, problem)[0]
+        solution = model()
         seconds.append(time.perf_counter() - start)
         correct = solution.correct
-    calculate = plain_python(trained_model.task.config, problem)
-    assert calculate() == trained_model.task.answer(problem).texts()[0]
-    return Race(
-        trained_model.task.expressions(problem)[0],
-        statistics.median(seconds),
-        _seconds_a_call(calculate),
-        correct,
-        digits,
-    )
+    return Race(problem, statistics.median(seconds), _seconds_a_call(python), correct, digits)
 
 
 def plain_python(config: TaskConfig, problem: Problems) -> Callable[[], str]:

@@ -4,6 +4,7 @@ import torch
 
 from abacist.app.shown_runs import ShownRun
 from abacist.errors import AbacistError, UserError
+from abacist.scoring.composed import FUNCTIONS, read_call
 from abacist.tasks.config import ArithmeticConfig, SortingConfig
 from abacist.tasks.problems import OPERATIONS, Problems, Shapes
 
@@ -65,6 +66,9 @@ def examples(shown_run: ShownRun) -> dict[str, str]:
     elif isinstance(task.config, ArithmeticConfig):
         for operation in task.operations if task.config.min_operands == 2 else ():
             problems |= _EXAMPLES[operation]
+        for name, function in FUNCTIONS.items():
+            if set(function.operations) <= set(task.operations):
+                problems |= _FUNCTION_EXAMPLES[name]
         longest = longest_drawn(shown_run) or 1
         digits = min(_LONG_EXAMPLE, longest)
         problems[f"{digits} digits"] = drawn(shown_run, digits, generator)
@@ -81,9 +85,16 @@ _EXAMPLES = {
     "%": {"a remainder": "987654%8"},
 }
 
+_FUNCTION_EXAMPLES = {
+    "gcd": {"a common divisor": "gcd(1071,462)"},
+    "pow": {"a power": "pow(3,100,7)"},
+}
+
 
 def _is_accepted(shown_run: ShownRun, text: str) -> bool:
     try:
+        if read_call(shown_run.trained_model.task, text) is not None:
+            return True
         problem = shown_run.parse(text)
         shown_run.trained_model.format.write(problem, shown_run.trained_model.task.answer(problem))
     except AbacistError:

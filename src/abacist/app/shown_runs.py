@@ -5,12 +5,13 @@
 'adds all pairs of non-negative integers'
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from abacist import extensions
 from abacist.certificates.neighbourhood_table import NeighbourhoodTable, neighbourhood_table
-from abacist.errors import ConfigurationError, UserError, nearest
+from abacist.errors import ConfigurationError, ProblemError, UserError, nearest
 from abacist.inspection.ablation import (
     AblationHooks,
     HooksFor,
@@ -125,6 +126,13 @@ class ShownRun:
 
     def parse(self, text: str) -> Problems:
         """Parse one typed problem. Raises `UserError` for invalid problems and those that are too long."""
+        self.check_text(text)
+        problem = self.trained_model.task.parse([text], LONGEST_OPERAND)
+        self.check_length(problem)
+        return problem
+
+    def check_text(self, text: object) -> None:
+        """Raise `UserError` for what is no text, or a very long one."""
         if not isinstance(text, str):
             raise UserError(f"a problem is a text such as {self.example}, got {text!r}.")
         if len(text) > _LONGEST_TEXT:
@@ -132,9 +140,6 @@ class ShownRun:
                 f"a problem has at most {_LONGEST_TEXT:,} characters here, got {len(text):,}. "
                 f"Type one such as {self.example}."
             )
-        problem = self.trained_model.task.parse([text], LONGEST_OPERAND)
-        self.check_length(problem)
-        return problem
 
     def check_length(self, problem: Problems) -> int:
         """Return the maximum number of tokens of the problem's line.
@@ -175,6 +180,19 @@ class ShownRun:
         signs = None if problem.negative_BN is None else problem.negative_BN[:, :count]
         first = Problems(problem.digits_BNW[:, :count], shapes, signs)
         return int(line_lengths(self.trained_model.format, first).max())
+
+
+def time_limit() -> Callable[..., None]:
+    """Return a function that raises `ProblemError` once `MAX_SECONDS` are over, whatever it is called with."""
+    end = time.perf_counter() + MAX_SECONDS
+
+    def check(*progress: int) -> None:
+        if time.perf_counter() > end:
+            raise ProblemError(
+                f"the model has not finished after {MAX_SECONDS:.0f} s. Type a shorter problem."
+            )
+
+    return check
 
 
 class Gallery:

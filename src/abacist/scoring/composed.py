@@ -105,8 +105,8 @@ def solve_composed(
 
     Raises `ProblemError` where an expression is no problem of the task, or too long for the model.
     """
-    calls = {row: _read(trained_model.task, text) for row, text in enumerate(expressions)}
-    calculations = {row: _Calculation(call) for row, call in calls.items() if call is not None}
+    calls = {row: read_call(trained_model.task, text) for row, text in enumerate(expressions)}
+    calculations = {row: Calculation(call) for row, call in calls.items() if call is not None}
     others = [row for row in calls if row not in calculations]
     solutions: dict[int, Solution] = {}
     if others:
@@ -136,7 +136,7 @@ def _after(
 
 
 @dataclass(frozen=True)
-class _Call:
+class Call:
     """A function and its arguments."""
 
     name: str
@@ -145,26 +145,33 @@ class _Call:
     def __str__(self) -> str:
         return f"{self.name}({','.join(self.arguments)})"
 
+    def value(self) -> str:
+        """Return what Python says it is."""
+        return str(FUNCTIONS[self.name].value(*map(int, self.arguments)))
 
-class _Calculation:
-    """The steps of one call up to now, and the problem that is next."""
 
-    def __init__(self, call: _Call) -> None:
+class Calculation:
+    """The steps of one call up to now, and the problem that is next.
+
+    >>> calculation = Calculation(Call("gcd", ["12", "18"]))
+    >>> while calculation.solution is None:
+    ...     calculation.go_on(answer_of_the_model(calculation.question))
+    """
+
+    def __init__(self, call: Call) -> None:
         self.call = call
         self.question = ""
         """What the model is asked next."""
+        self.answers: list[Solution] = []
+        """The model's answers up to now."""
         self.solution: Solution | None = None
         """None while there are more steps."""
-        self._function = FUNCTIONS[call.name]
-        self._steps = self._function.steps(*call.arguments)
-        self._written: list[str] = []
-        self._margin = math.inf
+        self._steps = FUNCTIONS[call.name].steps(*call.arguments)
         self._take_step(None)
 
     def go_on(self, answer: Solution) -> None:
         """Take the next step with the model's answer to the question; end if that is wrong."""
-        self._written.append(f"{answer.problem}={answer.answer_text}")
-        self._margin = min(self._margin, answer.margin)
+        self.answers.append(answer)
         if answer.correct:
             self._take_step(answer.answer)
         else:
@@ -180,13 +187,13 @@ class _Calculation:
         self.solution = Solution(
             str(self.call),
             result,
-            str(self._function.value(*map(int, self.call.arguments))),
-            self._margin,
-            " ".join(self._written),
+            self.call.value(),
+            min((answer.margin for answer in self.answers), default=math.inf),
+            " ".join(f"{answer.problem}={answer.answer_text}" for answer in self.answers),
         )
 
 
-def _read(task: Task, expression: str) -> _Call | None:
+def read_call(task: Task, expression: str) -> Call | None:
     """Read a call of a function; None for an expression that is none, or a task of other things.
 
     Raises `ProblemError` for the wrong arguments, or if the model does not calculate what is needed.
@@ -219,4 +226,4 @@ def _read(task: Task, expression: str) -> _Call | None:
         raise ProblemError(
             f"{quoted(expression)} divides by zero; type a modulus from 1 up, such as {function.example}."
         )
-    return _Call(name, numbers)
+    return Call(name, numbers)
