@@ -2,7 +2,7 @@
 
 The docstring of a recipe states both in fixed words, which a test compares with the record in results/:
 
-    Cost: 13,676 parameters, about 7 seconds of training on one core.
+    Cost: 13,676 parameters, about 5 seconds of training on one core.
     Promise: certified in 10 of 10 seeds (results/add.json).
 
 The training time is the median of the processor seconds of all seeds, or of the seconds of the clock
