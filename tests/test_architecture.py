@@ -18,6 +18,7 @@ LAYERS = [
         "files",
         "intervals",
         "notebook_html",
+        "setting_types",
         "config_base",
         "configuration",
         "devices",

@@ -3,14 +3,16 @@ import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 from abacist import config_base, recipes
 from abacist.config_base import ConfigFamily
 from abacist.configuration import from_json, override, settings, to_json
 from abacist.errors import ConfigurationError
-from abacist.models.config import POSITIONS, PositionScheme
+from abacist.models.config import POSITIONS, ModelConfig, PositionScheme
 from abacist.recipes.recipe import Recipe
+from abacist.tasks.config import ArithmeticConfig
 
 ADD = recipes.find("add")
 ALL_RECIPES = pytest.mark.parametrize("name", recipes.RECIPES)
@@ -486,3 +488,75 @@ def test_a_record_from_before_a_setting_existed_gets_its_default() -> None:
 def test_a_mistyped_name_gets_the_nearest_name_as_a_proposal(name, text, proposal):
     with pytest.raises(ConfigurationError, match=rf"Try --{name} {proposal}\.$"):
         override(recipes.find("add"), {name: text})
+
+
+@pytest.mark.parametrize(
+    ("construct", "message"),
+    [
+        (
+            lambda: ModelConfig(direction="decoder"),
+            "model.direction must be one of causal, both, got 'decoder'. Try --model.direction causal.",
+        ),
+        (
+            lambda: ModelConfig(norm="layernorm"),
+            "model.norm must be one of layer, rms, got 'layernorm'. Try --model.norm layer.",
+        ),
+        (
+            lambda: ArithmeticConfig(max_digits=2.5),
+            "task.max_digits must be a whole number, 1 to 1,000,000, got 2.5. Try --task.max_digits 10.",
+        ),
+        (
+            lambda: ArithmeticConfig(max_digits="5"),
+            "task.max_digits must be a whole number, 1 to 1,000,000, got '5'. Try --task.max_digits 10.",
+        ),
+        (
+            lambda: ModelConfig(tied_head="no"),
+            "model.tied_head must be true or false, got 'no'. Try --model.tied_head false.",
+        ),
+        (
+            lambda: ModelConfig(width=True),
+            "model.width must be a whole number, 1 to 65,536, got True. Try --model.width 32.",
+        ),
+        (
+            lambda: ArithmeticConfig(operations=["+", "-"]),
+            "task.operations must be a tuple, got the list ['+', '-']. Try ('+', '-').",
+        ),
+        (
+            lambda: ArithmeticConfig(operations=("^",)),
+            "task.operations must be a list, each one of +, -, *, //, %, with commas between, got ('^',).",
+        ),
+    ],
+)
+def test_an_ill_typed_value_is_refused_when_a_configuration_is_constructed(construct, message):
+    with pytest.raises(ConfigurationError) as refused:
+        construct()
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize("number", [np.int64(48), np.float64(3e-3), np.float32(0.5)])
+def test_a_number_of_numpy_is_taken_as_a_number(number):
+    name = "model.width" if isinstance(number, np.integer) else "training.learning_rate"
+    assert value_of(override(ADD, {name: number}), name) == number.item()
+
+
+def test_a_value_that_no_record_can_hold_is_refused_in_one_line():
+    with pytest.raises(
+        ConfigurationError, match=r"^model.width must be a whole number, got \{1\}\.$"
+    ):
+        override(ADD, {"model.width": {1}})
+
+
+def test_a_class_without_source_has_settings_without_help():
+    """As with classes that are typed into an interpreter or read from standard input."""
+    namespace: dict[str, Any] = {"__name__": "typed"}
+    text = (
+        "from dataclasses import dataclass\n"
+        "from abacist.config_base import Config, setting\n"
+        "@dataclass(frozen=True, kw_only=True)\n"
+        "class Typed(Config):\n"
+        "    section = 'typed'\n"
+        "    size: int = setting(3, low=1, high=5)\n"
+    )
+    exec(text, namespace)
+    (only,) = settings(namespace["Typed"]())
+    assert (only.name, only.value, only.help) == ("size", 3, "")

@@ -15,12 +15,14 @@ it configures in a method `build`, which imports it only then.
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+import typing
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 from abacist.errors import ConfigurationError, closest, number_text, range_complaint
 from abacist.extensions import Registry
+from abacist.setting_types import described, field_types, has_type
 
 Value = TypeVar("Value")
 
@@ -106,6 +108,32 @@ def one_line(complaints: list[str]) -> str:
     return " Also, ".join(complaints)
 
 
+def _wrong_type(name: str, value: Any, annotation: Any, declared: "dataclasses.Field[Any]") -> str:
+    """Return the complaint about a value of another type than the setting's."""
+    if typing.get_origin(annotation) is typing.Literal:
+        return _not_among(name, value, typing.get_args(annotation))
+    if isinstance(value, list):
+        return f"{name} must be a tuple, got the list {value!r}. Try {tuple(value)!r}."
+    allowed, bounds, default = (
+        described(annotation),
+        declared.metadata.get("range"),
+        declared.default,
+    )
+    if bounds is not None:
+        allowed = f"{allowed}, {bounds}"
+    is_typed = isinstance(default, bool | int | float | str)
+    remedy = f" Try --{name} {str(default).lower()}." if is_typed else ""
+    return f"{name} must be {allowed}, got {value!r}.{remedy}"
+
+
+def _not_among(name: str, value: Any, choices: Iterable[str]) -> str:
+    """Return the complaint about a value that is none of the texts that a setting can be."""
+    return (
+        f"{name} must be one of {', '.join(map(str, choices))}, got {value!r}. "
+        f"Try --{name} {closest(str(value), choices)}."
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """A part of a recipe. Subclasses are frozen dataclasses and explain each field in a docstring."""
@@ -127,20 +155,25 @@ class Config:
             path: dotted path of this configuration, under which messages name its settings.
         """
         fixed: list[str] = []
-        dependent: list[str] = []
+        dependent: list[tuple[Range, str, Any]] = []
+        cls: type = type(self)
+        types = field_types(cls)
         for declared in dataclasses.fields(self):
             bounds, value = declared.metadata.get("range"), getattr(self, declared.name)
-            choices = declared.metadata.get("choices")
-            if choices is not None and value not in choices:
-                fixed.append(
-                    f"{path}.{declared.name} must be one of {', '.join(choices)}, got {value!r}. "
-                    f"Try --{path}.{declared.name} {closest(str(value), choices)}."
-                )
-            if bounds is None or value is None:
+            name, choices = f"{path}.{declared.name}", declared.metadata.get("choices")
+            if not has_type(value, types[declared.name]):
+                fixed.append(_wrong_type(name, value, types[declared.name], declared))
+            elif choices is not None and value not in choices:
+                fixed.append(_not_among(name, value, choices))
+            elif bounds is None or value is None:
                 continue
-            if complaint := bounds.complaint(self, f"{path}.{declared.name}", value):
-                (dependent if bounds.depends_on_settings else fixed).append(complaint)
-        return fixed or [*dependent, *self.conflicts(path)]
+            elif bounds.depends_on_settings:
+                dependent.append((bounds, name, value))
+            elif complaint := bounds.complaint(self, name, value):
+                fixed.append(complaint)
+        # A bound that is another setting can be compared with once that setting is a number.
+        compared = (bounds.complaint(self, name, value) for bounds, name, value in dependent)
+        return fixed or [*filter(None, compared), *self.conflicts(path)]
 
     def conflicts(self, path: str) -> Iterator[str]:
         """Yield one message for each conflict; all numbers are within their fixed ranges by then."""

@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 
 from abacist.config_base import ConfigFamily, InvalidSettings, Range, one_line
 from abacist.errors import ConfigurationError, nearest
+from abacist.setting_types import described, field_types, holds_dataclasses, parsed
 
 Tree = TypeVar("Tree")
 
@@ -61,7 +62,7 @@ class Setting:
         """Describe what may be typed, as in `a whole number, 1 to 65,536`."""
         if self.choices is not None:
             return "one of " + ", ".join(self.choices)
-        words = _allowed(self.annotation)
+        words = described(self.annotation)
         if self.range is not None:
             words = f"{words}, {self.range}"
         if self.named_values is None:
@@ -72,7 +73,7 @@ class Setting:
     @property
     def holds_settings(self) -> bool:
         """Whether the value consists of further settings, so that it cannot be typed as one word."""
-        return _holds_dataclasses(self.annotation)
+        return holds_dataclasses(self.annotation)
 
     @property
     def item_class(self) -> type[Any] | None:
@@ -115,10 +116,10 @@ def settings(config: Any) -> Iterator[Setting]:
 def _settings(config: Any, prefix: str, wholes: Mapping[str, Any]) -> Iterator[Setting]:
     """Yield the settings that `config` has after the whole values in `wholes` have replaced its own."""
     cls: type = type(config)
-    for own_name, *described in _described_fields(cls):
+    for own_name, *declared in _described_fields(cls):
         name = prefix + own_name
         value = wholes[name] if name in wholes else getattr(config, own_name)
-        annotation, documentation, bounds, named, choices = described
+        annotation, documentation, bounds, named, choices = declared
         has_settings = dataclasses.is_dataclass(value)
         if named is not None or not has_settings:
             yield Setting(name, annotation, value, documentation, bounds, named, choices)
@@ -190,6 +191,8 @@ def _value(setting: Setting, value: Any) -> Any:
     """Return a new value of a setting, parsed if it is text."""
     if isinstance(value, str):
         return _parse(setting, value)
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+        value = value.item()
     return from_json(setting.annotation, to_json(value), setting.name)
 
 
@@ -272,7 +275,7 @@ def from_json(annotation: Any, data: Any, path: str = "") -> Any:
     if origin is tuple and isinstance(data, list):
         if arguments[-1] is Ellipsis:
             item = arguments[0]
-            numbered = _holds_dataclasses(item)
+            numbered = holds_dataclasses(item)
             return tuple(
                 from_json(item, d, f"{path}.{number}" if numbered else path)
                 for number, d in enumerate(data)
@@ -291,7 +294,15 @@ def from_json(annotation: Any, data: Any, path: str = "") -> Any:
         return float(data)
     if annotation in (int, str, bool) and type(data) is annotation:
         return data
-    raise ConfigurationError(f"{path} must be {_allowed(annotation)}, got {json.dumps(data)}.")
+    raise ConfigurationError(f"{path} must be {described(annotation)}, got {_as_json(data)}.")
+
+
+def _as_json(data: Any) -> str:
+    """Return a value as it stands in a record, or as Python shows it if no record can hold it."""
+    try:
+        return json.dumps(data)
+    except TypeError:
+        return repr(data)
 
 
 def _config_from_json(cls: type, data: Any, path: str) -> Any:
@@ -300,7 +311,7 @@ def _config_from_json(cls: type, data: Any, path: str) -> Any:
         raise ConfigurationError(
             f"{path or f'the {cls.__name__.lower()}'} must be an object, got {data!r}."
         )
-    hints = _hints(cls)
+    hints = field_types(cls)
     values = {}
     for key, value in data.items():
         name = f"{path}.{key}".lstrip(".")
@@ -341,7 +352,7 @@ def _parse(setting: Setting, text: str) -> Any:
     try:
         if setting.named_values is not None and setting.holds_settings:
             raise ValueError
-        return _parse_as(setting.annotation, text)
+        return parsed(text, setting.annotation)
     except ValueError:
         names = setting.named_values or setting.choices or typing.get_args(setting.annotation)
         near = get_close_matches(text, [name for name in names if isinstance(name, str)], n=1)
@@ -351,58 +362,6 @@ def _parse(setting: Setting, text: str) -> Any:
             f"{setting.name} must be {setting.allowed()}, got {text!r}. "
             f"Try --{setting.name} {near[0] if near else setting.typed}."
         ) from None
-
-
-def _parse_as(annotation: Any, text: str) -> Any:
-    """Return `text` as a value of type `annotation`; `ValueError` if it is none."""
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin in (types.UnionType, typing.Union):
-        if text == "none":
-            return None
-        (only,) = (a for a in arguments if a is not type(None))
-        return _parse_as(only, text)
-    if origin is typing.Literal:
-        for choice in arguments:
-            if str(choice) == text:
-                return choice
-        raise ValueError
-    if origin is tuple:
-        parts = text.split(",") if text else []
-        if arguments[-1] is Ellipsis:
-            return tuple(_parse_as(arguments[0], part) for part in parts)
-        if len(parts) != len(arguments):
-            raise ValueError
-        return tuple(_parse_as(a, part) for a, part in zip(arguments, parts, strict=True))
-    if annotation is bool:
-        if text not in ("true", "false"):
-            raise ValueError
-        return text == "true"
-    if annotation is str or (annotation in (int, float) and text.isascii()):
-        return annotation(text)
-    raise ValueError
-
-
-def _allowed(annotation: Any) -> str:
-    """Describe the values of a type."""
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin in (types.UnionType, typing.Union):
-        return " or ".join("none" if a is type(None) else _allowed(a) for a in arguments)
-    if origin is typing.Literal:
-        return "one of " + ", ".join(str(a) for a in arguments)
-    if origin is tuple:
-        if arguments[-1] is Ellipsis:
-            return f"a list, each {_allowed(arguments[0])}, with commas between"
-        return f"{len(arguments)} values with a comma between, each {_allowed(arguments[0])}"
-    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}.get(
-        annotation, "a value"
-    )
-
-
-@functools.cache
-def _holds_dataclasses(annotation: Any) -> bool:
-    """Whether values of a type are or contain configurations."""
-    inner = typing.get_args(annotation)
-    return dataclasses.is_dataclass(annotation) or any(map(_holds_dataclasses, inner))
 
 
 def _is_tuple_of_dataclasses(value: Any) -> bool:
@@ -416,7 +375,7 @@ def _has_default(field: "dataclasses.Field[Any]") -> bool:
 @functools.cache
 def _described_fields(cls: type) -> list[tuple[Any, ...]]:
     """Return what the settings of a class have in common: name, annotation, documentation, range, values, choices."""
-    hints, documentation = _hints(cls), _field_documentation(cls)
+    hints, documentation = field_types(cls), _field_documentation(cls)
     return [
         (
             field.name,
@@ -429,18 +388,15 @@ def _described_fields(cls: type) -> list[tuple[Any, ...]]:
 
 
 @functools.cache
-def _hints(cls: type) -> dict[str, Any]:
-    """Return the type of every field."""
-    hints = typing.get_type_hints(cls)
-    return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
-
-
-@functools.cache
 def _field_documentation(cls: type) -> dict[str, str]:
     """Return the string literal under each field, including inherited fields."""
     documentation: dict[str, str] = {}
     for base in reversed(cls.__mro__[:-1]):
-        source = textwrap.dedent(inspect.getsource(base))
+        try:
+            source = textwrap.dedent(inspect.getsource(base))
+        except (OSError, TypeError):
+            # What is typed into an interpreter has no source; its fields go without documentation.
+            continue
         body = typing.cast(ast.ClassDef, ast.parse(source).body[0]).body
         for statement, following in itertools.pairwise(body):
             if (

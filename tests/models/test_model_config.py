@@ -45,7 +45,7 @@ def test_position_settings_that_do_not_go_together_are_refused_with_what_to_type
         ({"mlp_width": -4}, "model.mlp_width must be 1 to 1,048,576, got -4"),
         ({"num_layers": 0}, "model.num_layers must be 1 to 1,024, got 0"),
         ({"head_width": 0}, "model.head_width must be 1 to 65,536, got 0"),
-        ({"width": True}, "model.width must be 1 to 65,536, got True"),
+        ({"width": True}, "model.width must be a whole number, 1 to 65,536, got True"),
         ({"width": 30}, "model.width must be a multiple of model.num_heads = 4, got 30"),
     ],
 )
