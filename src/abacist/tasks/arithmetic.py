@@ -313,7 +313,7 @@ class Arithmetic:
             return "a number has no plus sign."
         magnitudes = [part.removeprefix("-") if self.config.signed else part for part in parts]
         numbers = all(part.isascii() and part.isdigit() for part in magnitudes if part)
-        is_minus_sign = "-" in symbols and ("" in parts or "-" not in self.operations)
+        is_minus_sign = "-" in symbols and "" in parts
         is_minus_sign |= re.search(r"\(\s*-", expression) is not None
         if is_minus_sign and not self.config.signed:
             return "it has a minus sign; operands are whole numbers from 0 up."
