@@ -58,6 +58,16 @@ def counts_ones(parity, digits):
     return parity, parity
 
 
+def complements(state, digits):
+    """Nine minus each digit: no state decides anything, and zeros inside a number have to be seen."""
+    return 9 - digits[:, 0], 0 * state
+
+
+def larger_digits(state, digits):
+    """The larger digit of each column of two numbers in base 3."""
+    return digits.amax(-1), 0 * state
+
+
 MACHINES = {
     "test-add": ColumnMachine("test-add", ColumnRule(adds(7), base=7)),
     "test-add-hexadecimal": ColumnMachine("test-add-hexadecimal", ColumnRule(adds(16), base=16)),
@@ -74,6 +84,12 @@ MACHINES = {
     ),
     "test-compare": ColumnMachine(
         "test-compare", ColumnRule(compares, "state", 3, most_significant_first=True)
+    ),
+    "test-complement": ColumnMachine(
+        "test-complement", ColumnRule(complements, "nothing", most_significant_first=True), 1
+    ),
+    "test-larger-digits": ColumnMachine(
+        "test-larger-digits", ColumnRule(larger_digits, "nothing", 3, most_significant_first=True)
     ),
     "test-parity": ColumnMachine("test-parity", ColumnRule(counts_ones, "nothing", 2), 1),
 }

@@ -12,7 +12,7 @@ import torch
 import abacist
 from abacist.certificates import certificate as module
 from abacist.certificates import column_addition
-from abacist.certificates.certificate import prove
+from abacist.certificates.certificate import count_wrong, prove
 from abacist.certificates.rounding import MarginBound
 from abacist.configuration import override
 from abacist.models.transformer import Transformer
@@ -183,7 +183,14 @@ def test_a_bias_that_outweighs_the_mask_is_never_certified(certified):
     assert not prove(TrainedModel(model, certified.task, certified.format)).certified
 
 
-@pytest.mark.parametrize("settings", [{"task.max_operands": 10}, {"model.num_layers": 5}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"task.max_operands": 10},
+        {"model.num_layers": 5},
+        {"model.positions.0.window": "0,20000000"},
+    ],
+)
 def test_an_enumeration_far_beyond_the_time_limit_is_refused_at_once(settings):
     recipe = override(find("add"), settings)
     task, format = build_problems(recipe)
@@ -192,6 +199,11 @@ def test_an_enumeration_far_beyond_the_time_limit_is_refused_at_once(settings):
     assert "more than the time limit" in certificate.reason
     assert "--format running-sums" in certificate.reason
     assert "--max-minutes" in certificate.reason
+
+
+def test_a_check_without_bounds_keeps_to_the_time_limit_as_well(small):
+    assert count_wrong(small.trained_model()) == 0
+    assert count_wrong(small.trained_model(), max_minutes=1e-6) is None
 
 
 def test_a_check_that_turns_out_too_long_is_given_up_with_the_time_it_would_take(

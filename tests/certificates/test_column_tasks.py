@@ -21,7 +21,14 @@ from abacist.tasks.problems import OWN, Problems
 
 NOTATIONS = ("columns", "column-trace", "column-trace-digits")
 SMALL = [name for name in MACHINES if "hexadecimal" not in name]
-FEW_CONTEXTS = ["test-compare", "test-divide", "test-fifth", "test-parity"]
+FEW_CONTEXTS = [
+    "test-compare",
+    "test-complement",
+    "test-divide",
+    "test-fifth",
+    "test-larger-digits",
+    "test-parity",
+]
 """Machines of so few contexts that 3,000 random problems contain all of them."""
 PAIRS = [
     (name, notation)
@@ -185,5 +192,7 @@ def test_the_notation_writes_states_where_nothing_else_tells_them():
         "test-remainder": "column-trace-digits",
         "test-fifth": "column-trace",
         "test-compare": "column-trace",
+        "test-complement": "columns",
+        "test-larger-digits": "columns",
         "test-parity": "columns",
     }

@@ -15,6 +15,7 @@ The argument, in full in `docs/certificate.md`:
    induction from token to token it writes every answer correctly.
 """
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -102,16 +103,8 @@ def _prove(
 ) -> Certificate:
     begin = time.perf_counter()
     exact, enumeration = _checkable(trained_model, max_seconds)
-    total = enumeration.num_cases
     tally = _Tally(trained_model, exact, BoundedModel(exact, precision), on_mistake)
-    done, first = 0, time.perf_counter()
-    for part, num_cases in enumeration.parts():
-        tally.check(part)
-        done += num_cases
-        on_progress(done, total)
-        spent = time.perf_counter() - first
-        if spent > _SECONDS_TO_JUDGE_BY and spent * total > max_seconds * done:
-            raise too_many(total, hours=spent * total / done / 3600)
+    tally.check_all(enumeration, max_seconds, on_progress)
     locality = _locality_error(exact, enumeration)
     counterexample = _counterexample(trained_model, tally.lowest) if tally.wrong else None
     is_bounded = tally.implemented_margin > 0
@@ -128,6 +121,16 @@ def _prove(
         reason = f"{tally.wrong:,} of {tally.cases:,} neighbourhoods are followed by a wrong token."
         if counterexample is None:
             reason += " The answers of problems made from the worst of them are right nevertheless."
+    elif not tally.proved_margin > 0:
+        reason = (
+            f"no neighbourhood is wrong, but the smallest margin is {tally.smallest_margin:.2g}, and "
+            "float64 is not exact enough to prove that it is above 0."
+        )
+    elif not (is_bounded or is_measured) and not math.isfinite(tally.rounding_bound):
+        reason = (
+            "no neighbourhood is wrong, but no finite bound is known on what an implementation in "
+            f"{precision.name} can lose by rounding."
+        )
     elif not (is_bounded or is_measured):
         reason = (
             f"no neighbourhood is wrong, but an implementation in {precision.name} can lose up to "
@@ -157,25 +160,28 @@ def _prove(
 
 
 @torch.no_grad()
-def count_wrong(trained_model: TrainedModel, on_mistake: OnMistake | None = None) -> int | None:
+def count_wrong(
+    trained_model: TrainedModel,
+    on_mistake: OnMistake | None = None,
+    max_minutes: float = MAX_MINUTES,
+) -> int | None:
     """Return how many neighbourhoods a model gets wrong in float64; None if nothing can be proved about it.
 
-    This is a proof without its bounds on rounding, which take most of its time. `on_mistake` receives
-    what it does in `prove`.
+    This is a proof without its bounds on rounding, which take most of its time. `on_mistake` and
+    `max_minutes` are those of `prove`; a model whose check would take longer counts as one about which
+    nothing can be proved.
     """
+    max_seconds = 60 * max_minutes
     try:
-        exact, enumeration = _checkable(trained_model)
+        exact, enumeration = _checkable(trained_model, max_seconds)
         tally = _Tally(trained_model, exact, None, on_mistake)
-        for part, _ in enumeration.parts():
-            tally.check(part)
+        tally.check_all(enumeration, max_seconds)
     except NotProvable:
         return None
     return tally.wrong
 
 
-def _checkable(
-    trained_model: TrainedModel, max_seconds: float = 60 * MAX_MINUTES
-) -> tuple[Transformer, Enumeration]:
+def _checkable(trained_model: TrainedModel, max_seconds: float) -> tuple[Transformer, Enumeration]:
     """Return a float64 copy of the model, and all contexts; raise `NotProvable` if there is an obstacle."""
     model, task = trained_model.model, trained_model.task
     _check_task(task)
@@ -183,7 +189,10 @@ def _checkable(
     exact = _double_copy(model)
     _check_scores(exact)
     most_cases = max_seconds * _MOST_PER_SECOND
-    return exact, _enumeration(exact, task, trained_model.format, most_cases)
+    enumeration = _enumeration(exact, task, trained_model.format, most_cases)
+    if enumeration.num_cases > most_cases:
+        raise too_many(math.log10(enumeration.num_cases))
+    return exact, enumeration
 
 
 _ENUMERATIONS: dict[str, Callable[[Transformer, Any, Any], Enumeration]] = {
@@ -278,6 +287,22 @@ class _Tally:
     def smallest_margin(self) -> float:
         return self.lowest[0][0]
 
+    def check_all(
+        self,
+        enumeration: Enumeration,
+        max_seconds: float,
+        on_progress: OnProgress = lambda done, total: None,
+    ) -> None:
+        """Check all contexts; raise `NotProvable` as soon as it is known that this takes longer than allowed."""
+        done, total, begin = 0, enumeration.num_cases, time.perf_counter()
+        for part, num_cases in enumeration.parts():
+            self.check(part)
+            done += num_cases
+            on_progress(done, total)
+            spent = time.perf_counter() - begin
+            if spent > _SECONDS_TO_JUDGE_BY and spent * total > max_seconds * done:
+                raise too_many(math.log10(total), hours=spent * total / done / 3600)
+
     def check(self, part: list[Context]) -> None:
         """Run a part of the contexts of one pattern through the model, each case once."""
         ids, target, origin = _distinct(part)
@@ -314,7 +339,7 @@ class _Tally:
         # Only the smallest margin matters, so no margin is bounded more closely than that takes.
         bound = self.bounded.margins(pattern, ids, target, enough=self.implemented_margin)
         self.proved_margin = min(self.proved_margin, _smallest(bound.real))
-        implemented = bound.implemented.nan_to_num(nan=-torch.inf)
+        implemented = bound.implemented.nan_to_num(nan=-torch.inf, neginf=-torch.inf)
         worst = int(implemented.argmin())
         if float(implemented[worst]) < self.implemented_margin:
             self.implemented_margin = float(implemented[worst])

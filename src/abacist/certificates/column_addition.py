@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import count, product
-from math import prod
+from math import log10, prod
 
 import torch
 from torch import Tensor
@@ -191,9 +191,10 @@ def enumerate_choices(
     Raises `NotProvable` if there are certainly more than `most_cases`.
     """
     below, above = _extent_in_places(model)
-    richest = layout.rule.base ** (layout.counts()[-1] * (below + max(above, layout.ahead) + 1))
-    if richest > most_cases:
-        raise too_many(richest)
+    num_digits = layout.counts()[-1] * (below + max(above, layout.ahead) + 1)
+    log_richest = num_digits * log10(layout.rule.base)
+    if log_richest > log10(most_cases):
+        raise too_many(log_richest)
     rule = layout.rule
     anywhere = {number: columns_below(rule, number) for number in layout.counts()}
     choices_by_key: dict[bytes, list[Choices]] = {}
@@ -205,7 +206,7 @@ def enumerate_choices(
         if bottom == 1 or pattern.shows_its_start:
             paths = columns_below(rule, len(lengths), bottom - 1, max(lengths) == 1)
         choices = _choices(pattern, paths, rule)
-        signature = (pattern.key, choices.signature())
+        signature = (pattern.key, choices.signature(), _begins_with_a_digit(pattern, rule))
         if signature not in signatures:
             signatures.add(signature)
             choices_by_key.setdefault(pattern.key, []).append(choices)
@@ -225,7 +226,7 @@ def contexts(group: list[Choices], rule: ColumnRule) -> Iterator[tuple[list[Cont
     while num_cases > _CASES_AT_ONCE * base**num_split and num_split < num_held:
         num_split += 1
     if num_cases > _MOST_AT_ONCE * base**num_split:
-        raise too_many(num_cases)
+        raise too_many(log10(num_cases))
     for number, values in enumerate(product(range(base), repeat=num_split), start=1):
         parts = []
         for choices in group:
@@ -256,6 +257,12 @@ def _choices(pattern: ColumnPattern, below: dict[int, Columns], rule: ColumnRule
     return Choices(pattern, smallest, below, rule.base)
 
 
+def _begins_with_a_digit(pattern: ColumnPattern, rule: ColumnRule) -> bool:
+    """Whether the lowest column cannot hold zeros only: it is read first, of several columns."""
+    is_first = pattern.lowest_column == 1 < pattern.calculation.lengths[0]
+    return rule.most_significant_first and is_first
+
+
 def _context(choices: Choices, fixed: dict[Digit, int], rule: ColumnRule) -> Context:
     """Return all cases that occur in a right line, by running the column rule; `fixed` holds some digits."""
     pattern, calculation = choices.pattern, choices.pattern.calculation
@@ -278,8 +285,7 @@ def _context(choices: Choices, fixed: dict[Digit, int], rule: ColumnRule) -> Con
         return dict(zip(calculation.written[1:], tokens, strict=True))
 
     possible = torch.ones(len(cases), dtype=torch.bool)
-    if rule.most_significant_first and pattern.lowest_column == 1 < calculation.lengths[0]:
-        # Not all operands have a zero before their digits.
+    if _begins_with_a_digit(pattern, rule):
         possible = torch.stack([digits[digit] for digit in digits if digit[1] == 1]).any(dim=0)
     for column in range(pattern.lowest_column, pattern.target_column + 1):
         inside = any(column <= length for length in calculation.lengths)

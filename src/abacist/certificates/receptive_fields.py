@@ -7,6 +7,7 @@ has a module of its own: `column_addition`, `signed_addition`, `long_multiplicat
 `non_restoring_division` and `insertion_sort`.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
@@ -226,9 +227,14 @@ def _relative(coordinate: Tensor) -> list[int]:
     return [value - origin if value >= 0 else -1_000_000 + value for value in values]
 
 
-def too_many(cases: int, hours: float | None = None) -> NotProvable:
-    """Return the refusal of a check that would take too long."""
-    count = f"{cases:,}" if cases < 1_000_000_000_000 else f"10^{len(str(cases)) - 1}"
+def too_many(log_cases: float, hours: float | None = None) -> NotProvable:
+    """Return the refusal of a check that would take too long.
+
+    Args:
+        log_cases: decimal logarithm of the number of cases, which can be too large for a number.
+        hours: estimate of the time that the check would take.
+    """
+    count = f"{round(10**log_cases):,}" if log_cases < 12 else f"10^{math.floor(log_cases):,}"
     time = "" if hours is None else f", and checking them would take about {_duration(hours)}"
     return NotProvable(
         f"the receptive fields of this model have {count} possible contexts{time}, which is more "
