@@ -1,6 +1,7 @@
 """Bounds on rounding: they enclose the real function, and hold for implementations that differ."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,12 +9,13 @@ import torch
 
 from abacist import extensions
 from abacist.certificates import certificate as check
-from abacist.certificates.enclosures import BFLOAT16, FLOAT32, TF32
+from abacist.certificates.enclosures import BFLOAT16, FLOAT32, FLOAT64, TF32, Enclosure
 from abacist.certificates.norm_jacobian import NormAt
 from abacist.certificates.receptive_fields import NotProvable
 from abacist.certificates.rounding import BoundedModel
 from abacist.configuration import override
 from abacist.models.attention_tables import AttentionTables, suits_tables
+from abacist.models.config import ModelConfig
 from abacist.models.id_cache import ShortLines
 from abacist.recipes import find
 from abacist.runs.run import build_model, build_problems
@@ -173,6 +175,54 @@ def test_own_bounds_enclose_arithmetic_of_higher_precision(setting):
         longer = longer + setting.exact.head.bias.detach().numpy().astype(np.longdouble)
     difference = np.abs(longer - computed.value.numpy().astype(np.longdouble))
     assert bool((difference <= computed.own.numpy()).all())
+
+
+@pytest.mark.parametrize("precision", [FLOAT64, FLOAT32], ids=lambda precision: precision.name)
+@pytest.mark.parametrize("operations", [1, 2, 100])
+def test_roundings_count_in_every_precision(precision, operations):
+    """In float64, 1 plus the unit roundoff of float64 is 1."""
+    assert precision.elementwise(operations) >= operations * precision.unit
+    assert precision.gamma(operations) >= (operations + 1) * precision.unit
+
+
+def test_numbers_that_float64_loses_are_within_its_own_bound():
+    """1e20 + b - 1e20 is b in real numbers, and 0 in float64."""
+    bounded = BoundedModel(SimpleNamespace(config=ModelConfig()))
+    large, small = (Enclosure.exact(torch.tensor([value])) for value in (1e20, 1.0))
+    minus_large = Enclosure.exact(torch.tensor([-1e20]))
+    difference = bounded._add(bounded._add(large, small), minus_large)
+    assert float(difference.value) == 0
+    assert float(difference.own) >= 1
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("num_dimensions", [8, 512, 32_768])
+def test_values_may_go_through_the_output_matrix_first(num_dimensions):
+    """Two values that cancel in the mixture leave the rounding of their own products."""
+    generator = torch.Generator().manual_seed(0)
+    first = torch.rand(num_dimensions, generator=generator) + 0.5
+    values = torch.stack([first, -first]).view(1, 2, 1, num_dimensions)
+    output = torch.nn.Linear(num_dimensions, 1, bias=False)
+    output.weight.uniform_(0.5, 1.5, generator=generator)
+    weights = torch.full((1, 1, 2, 1), 0.5)
+    bounded = BoundedModel(SimpleNamespace(config=ModelConfig()))
+    mixed = bounded._mix(Enclosure.exact(weights), Enclosure.exact(values), output.double())
+    products = [
+        _sequential_sum(0.5 * (value * output.weight[0].float())) for value in values[0, :, 0]
+    ]
+    assert abs(products[0] + products[1] - float(mixed.value)) <= float(mixed.error)
+    # The rounding of each product alone.
+    one = _sequential_sum(values[0, 0, 0] * output.weight[0].float())
+    exact = float((values[0, 0, 0].double() * output.weight[0]).sum())
+    assert 0.5 * abs(one - exact) <= float(mixed.error)
+
+
+def _sequential_sum(numbers):
+    """Add float32 numbers one after the other, the worst order that an implementation may choose."""
+    total = np.float32(0)
+    for number in numbers.numpy():
+        total = np.float32(total + number)
+    return float(total)
 
 
 def test_sums_too_long_for_a_precision_are_refused():

@@ -1,5 +1,6 @@
 """Numbers with bounds on their errors, and how implementations round; `rounding.py` says what is bounded."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,11 +34,12 @@ class Precision:
         if terms * self.sum_unit >= 0.5:
             raise NotProvable(f"sums of {terms:,} terms are too long for a bound in {self.name}.")
         summed = terms * self.sum_unit / (1 - terms * self.sum_unit)
-        return (1 + summed) * (1 + self.unit) - 1
+        return summed + self.unit + summed * self.unit
 
     def elementwise(self, operations: int) -> float:
         """Relative error bound of several operations one after the other."""
-        return (1 + self.unit) ** operations - 1
+        # 1 + u is 1 in float64 where u is the unit roundoff of float64 itself.
+        return math.expm1(operations * math.log1p(self.unit))
 
 
 FLOAT64 = Precision("float64", 2.0**-53, 0.0, 2.0**-53, 2.0**-1022, 2.0**1022)

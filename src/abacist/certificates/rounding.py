@@ -97,7 +97,8 @@ class BoundedModel:
         exact: the model with its weights converted to float64, which is exact.
         precision: how the implementations round whose logits are bounded.
 
-    Raises `NotProvable` for architectures whose rounding is not bounded so far.
+    Raises `NotProvable` for architectures whose rounding is not bounded so far. A proof refuses them
+    before, but no bound may depend on that.
     """
 
     def __init__(self, exact: Transformer, precision: Precision = FLOAT32) -> None:
@@ -145,7 +146,9 @@ class BoundedModel:
         difference = logits.value.gather(1, right) - logits.value
         own = logits.own.gather(1, right) + logits.own + 4 * FLOAT64.unit * difference.abs()
         real = difference - own * SLACK
-        loss = ((logits.error.gather(1, right) + logits.error) * SLACK).nan_to_num(nan=torch.inf)
+        loss = ((logits.error.gather(1, right) + logits.error) * SLACK).nan_to_num(
+            nan=torch.inf, posinf=torch.inf
+        )
         if self._has_jacobian:
             self._bound_closer(resid, target, real, loss, enough)
         margins = (
@@ -324,7 +327,8 @@ class BoundedModel:
         error = error + torch.einsum("nqth,nthk->nqhk", weights.largest, value.error)
         size = torch.einsum("nqth,nthk->nqhk", weights.largest, value.largest)
         error = error + _sum_error(self.precision, terms) * (mixed.value.abs() + mixed.own)
-        error = error + self._product_error(terms * num_heads + 2, size)
+        # A running sum that is rescaled rounds twice for each value, and the output matrix may come first.
+        error = error + self._product_error(2 * terms * num_heads + head_width + 2, size)
         # Values may be added before they are divided by the sum of the exponentials.
         undivided = value.largest.sum(dim=1, keepdim=True).expand_as(error)
         error = self._or_overflow(error * SLACK, undivided)
@@ -651,12 +655,12 @@ class BoundedModel:
         rounded = rounded + rounded.gather(1, target.unsqueeze(1))
         closest = torch.minimum(far.gather(1, near), loss)
         bound = far.scatter(1, near, closest) + rounded
-        return (bound * SLACK).nan_to_num(nan=torch.inf)
+        return (bound * SLACK).nan_to_num(nan=torch.inf, posinf=torch.inf)
 
 
 def _sum_error(precision: Precision, terms: int) -> float:
-    """Bound how far attention weights are from adding up to 1: by their sum and the division."""
-    return (terms + 4) * precision.unit * SLACK
+    """Bound how far attention weights are from adding up to 1: by their sum, its rescalings and the division."""
+    return (2 * terms + 4) * precision.unit * SLACK
 
 
 def _weighted(rows: Tensor, error: Tensor) -> Tensor:

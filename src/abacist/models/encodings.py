@@ -218,7 +218,7 @@ class DifferenceBias(BiasEncoding):
         return self.forward(torch.arange(low, high + 1, device=device))
 
     def largest(self) -> float:
-        return math.inf if self.scheme.window is None else float(self.in_window().max())
+        return math.inf if self.scheme.window is None else float(self.in_window().abs().max())
 
 
 class CoordinateBias(BiasEncoding):
