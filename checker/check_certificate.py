@@ -416,8 +416,8 @@ SCHEME = {
 def check_settings(where: str, settings: dict[str, Any], covered: dict[str, Any]) -> None:
     """Refuse settings that are unknown or missing, and values that are not covered."""
     for name in sorted({*settings} ^ {*covered}):
-        what = "an unknown setting" if name in settings else "no setting"
-        raise CannotCheckError(f"run.json has {what} {where}.{name}, got {sorted(settings)}.")
+        complaint = "an unknown setting" if name in settings else "no setting"
+        raise CannotCheckError(f"run.json has {complaint} {where}.{name}, got {sorted(settings)}.")
     for name, values in covered.items():
         if values and (type(settings[name]), settings[name]) not in [(type(v), v) for v in values]:
             choices, value = " or ".join(map(json.dumps, values)), json.dumps(settings[name])

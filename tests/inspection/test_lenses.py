@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from extension_tasks import column_task
 
 from abacist.errors import ConfigurationError, ProblemError
 from abacist.formats.annotated import EVERYWHERE, Field
@@ -483,3 +484,12 @@ def test_samples_leave_out_lines_that_are_too_long(random_inspected_problem, mon
 def test_lines_that_are_too_long_are_refused(random_inspected_problem):
     with pytest.raises(ProblemError, match="lenses accept at most 512"):
         _ = random_inspected_problem(f"{'9' * 300}+1").lines
+
+
+@pytest.mark.parametrize(
+    ("name", "digits"), [("test-add", "0123456"), ("test-add-hexadecimal", "0123456789abcdef")]
+)
+def test_embeddings_show_the_digits_of_the_base(random_inspected_problem, name, digits):
+    inspected = random_inspected_problem("12,3", column_task(name), "column-trace")
+    labels = {table.name: table.labels for table in embeddings.embeddings(inspected).tables}
+    assert labels["digits"] == list(digits)

@@ -25,6 +25,7 @@ SAME_LENGTHS = [
 ]
 OTHER_LENGTHS = [
     ("lengths", "as in training"),
+    ("lengths", "5 to 10 digits, all pairs"),
     ("grid", "all cells, 8 recurrences"),
     ("grid", "equal lengths"),
     ("recurrences", "trained lengths, 4 recurrences"),

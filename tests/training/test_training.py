@@ -102,7 +102,7 @@ def test_kill_9_at_any_moment_loses_only_the_work_since_the_last_checkpoint(
         time.sleep(0.005)
     process.kill()
     process.wait()
-    assert checkpoint.read_progress(checkpoint.all_in(killed / "checkpoints")[-1]).step < 200
+    assert checkpoint.read(checkpoint.all_in(killed / "checkpoints")[-1]).progress.step < 200
     training.resume(killed)
     assert _same(_weights(tmp_path / "whole"), _weights(killed))
 

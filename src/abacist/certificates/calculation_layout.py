@@ -66,9 +66,9 @@ class Calculation:
     state_tokens: Callable[[Tensor], list[Tensor]] | None = None
     """Returns the tokens that stand for a state after the digit of the result; None if it is not written."""
     zeros_between: int = 0
-    """Number of operands 0 that the problem has after the first operand of the calculation …"""
+    """Number of operands 0 that the problem has after the first operand of the calculation."""
     ones_after: int = 0
-    """… and number of operands 1 at its end."""
+    """Number of operands 1 at the end of the problem."""
     remedy: ClassVar[str] = "--model.positions place-row-relative --model.num_layers 1"
 
     @property

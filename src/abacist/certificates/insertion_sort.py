@@ -160,7 +160,7 @@ class _Pairs:
         return [*["0"] * (pointed_value + 1), "1" if self.written == "<" else "0"]
 
     def _after_label(self, label: int, pointed_value: int) -> list[str]:
-        """Return numbers for which that label is followed by the prompt_tokens kind of token."""
+        """Return numbers in whose line this label is followed by a token of the kind `pointed_to`."""
         if self.pointed_to in (",", "="):
             # It is the largest.
             return [*["0"] * label, "1", *["0"] * (self.pointed_to == ",")]

@@ -72,9 +72,9 @@ highest, at it, or beyond it.
 """
 
 _SHORT = (("1", "1"), ("9", "1"), ("1", "9"), ("9", "9"))
-"""Repeated digits of dividend and divisor …"""
+"""Digits of which the dividend and the divisor consist."""
 _LENGTHS = tuple(product((1, 2, 3, 4), (1, 2, 3)))
-"""… and numbers of digits. Their lines show every kind of row and column, below rows of every kind."""
+"""Numbers of digits of both. Lines of these numbers show every kind of row and column, below rows of every kind."""
 _LONG = ((9, 4), (12, 9), (4, 12), (9, 1), (1, 30), (30, 28))
 
 

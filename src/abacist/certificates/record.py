@@ -26,7 +26,7 @@ class Certificate:
     proved_margin: float | None = None
     """Lower bound on that margin in the function of real numbers that the weights define."""
     rounding_bound: float | None = None
-    """What an implementation in `precision` can lose, at most, of the margin that it leaves least of."""
+    """Upper bound on what rounding in `precision` can take off the margin of which it leaves least."""
     remaining_margin: float | None = None
     """Lower bound on every margin in every implementation in `precision`; None if there is none."""
     precision: str = "float32"

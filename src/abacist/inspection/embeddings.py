@@ -176,7 +176,8 @@ def _named_rows(
     if key == _TOKENS:
         symbols = list(inspected.trained_model.format.vocabulary.tokens)
         rows = table.double()
-        return [("digits", list(DIGITS), rows[: len(DIGITS)]), (_ALL, symbols, rows)]
+        base = getattr(inspected.trained_model.task, "base", len(DIGITS))
+        return [("digits", symbols[:base], rows[:base]), (_ALL, symbols, rows)]
     learned = [s for s in inspected.trained_model.model.schemes if s.adds == "vector"]
     scheme = learned[int(key.removeprefix("positions."))]
     first = 0 if scheme.coordinate == "index" else 1

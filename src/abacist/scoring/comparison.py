@@ -19,7 +19,7 @@ from abacist.intervals import (
 from abacist.scoring.records import Scorecard
 
 _WITH_STATED_LENGTHS = {
-    "lengths": r"\d digit",
+    "lengths": r"^(?!.* to ).*\d digit",
     "grid": r"\d digit",
     "recurrences": r"\d digit",
     "sample": r"\d digit",

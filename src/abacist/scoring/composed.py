@@ -69,7 +69,7 @@ class Function:
 
     steps: Callable[..., Steps]
     value: Callable[..., int]
-    """What Python says it is."""
+    """Returns the same function of Python's integers, for comparison."""
     operations: tuple[str, ...]
     """What the model has to calculate."""
     takes: str
@@ -198,10 +198,10 @@ def read_call(task: Task, expression: str) -> Call | None:
 
     Raises `ProblemError` for the wrong arguments, or if the model does not calculate what is needed.
     """
-    found = re.fullmatch(r"\s*([a-z]+)\s*\((.*)\)\s*=?\s*", expression, re.DOTALL)
-    if not isinstance(task, Arithmetic) or found is None:
+    match = re.fullmatch(r"\s*([a-z]+)\s*\((.*)\)\s*=?\s*", expression, re.DOTALL)
+    if not isinstance(task, Arithmetic) or match is None:
         return None
-    name = found[1]
+    name = match[1]
     function = FUNCTIONS.get(name)
     if function is None:
         raise ProblemError(
@@ -211,10 +211,10 @@ def read_call(task: Task, expression: str) -> Call | None:
     if not set(function.operations) <= set(task.operations):
         raise ProblemError(
             f"{name} needs a model of {' and '.join(function.operations)}, and this one is a model of "
-            f"{' and '.join(task.operations)}. Type abacist train calculator for one that can be asked."
+            f"{' and '.join(task.operations)}. Type abacist train calculator for one, which takes about 15 minutes."
         )
     arguments = [
-        whole_number(argument.strip(), expression, _MOST_DIGITS) for argument in found[2].split(",")
+        whole_number(argument.strip(), expression, _MOST_DIGITS) for argument in match[2].split(",")
     ]
     numbers = [number for number in arguments if number is not None]
     is_counted = len(numbers) == 3 if name == "pow" else len(numbers) >= 2

@@ -73,7 +73,9 @@ def _draws(task: Task, split: SplitConfig, config: ScoringConfig, seed: int) -> 
     longest = task.config.longest_operand if isinstance(task, Arithmetic) else 0
     name = "as in training"
     if isinstance(task, Arithmetic) and has_lengths and task.config.sampling == "lengths":
-        name = f"≤ {longest:,} digits, all pairs"
+        least = task.config.min_digits
+        digits = f"≤ {longest:,}" if least == 1 else f"{least:,} to {longest:,}"
+        name = f"{digits} digits, all pairs"
     count = 10 * config.num_problems
     shapes = task.draw_shapes(count + count // 4, generators.generator(seed, "score", "lengths"))
     yield _Draw(name, "trained", longest, count, from_test(shapes, name, count))

@@ -1,7 +1,7 @@
 """Several beginnings of one training, of which the one that is best on validation is trained to its end.
 
-A tiny model now and then begins so badly that no further training mends it, and this shows early. Each
-beginning has initial weights of its own and sees the same batches.
+Now and then a tiny model begins so badly that no further training fixes it, which shows early. Each
+beginning has initial weights of its own, and all see the same batches.
 """
 
 import math

@@ -175,16 +175,6 @@ def read(path: Path) -> Checkpoint:
     return Checkpoint(path, contents, _progress(path / "state.json", contents["state.json"]))
 
 
-def read_progress(path: Path) -> Progress:
-    """Return how far the training had got at a checkpoint, without checking the checksums.
-
-    Raises:
-        CheckpointError: `state.json` is missing or damaged.
-        RunError: it cannot be read.
-    """
-    return _progress(path / "state.json", _content(path / "state.json"))
-
-
 def set_aside(path: Path) -> Path:
     """Rename a damaged checkpoint so that no training uses it, and return the new path."""
     aside, copy = path.with_name(f"damaged-{path.name}"), 2

@@ -60,7 +60,7 @@ class TrainingConfig(Config):
     beginning_steps: int = setting(2_000, low=1, high=_MOST_STEPS)
     """With `num_beginnings`: number of steps, at most `num_steps`, after which beginnings are compared."""
     repair_rounds: int = setting(0, low=0, high=1_000, suggestion=4)
-    """Most rounds after the last step in which training continues with problems for wrong neighbourhoods, or with wrong ones of a sample where nothing can be proved; rounds end when nothing is wrong."""  # noqa: E501
+    """Largest number of rounds after the last step in which training continues with problems for wrong neighbourhoods, or with the wrong ones of a sample where nothing can be proved; rounds end when nothing is wrong."""  # noqa: E501
     repair_steps: int = setting(500, low=1, high=_MOST_STEPS)
     """Number of optimiser steps in each of these rounds."""
     repair_rate: float = setting(0.1, low=1e-6, high=1)
