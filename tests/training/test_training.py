@@ -172,6 +172,15 @@ def test_only_the_newest_checkpoints_are_kept(untrained):
     assert names == ["step-000020", "step-000024"]
 
 
+RUN_ENTRIES = (
+    *("losses.jsonl", "watched.jsonl", "beginnings.jsonl", "repairs.jsonl", "nonfinite-batch.json"),
+    *("embeddings", "scorecard.json", "failures.jsonl", "lengths.png", "grid.png", "notation.png"),
+    *("training.png", "certificate.json", "attention.json", "outcome.json", "report.html"),
+    *("results-step-000010", "tensorboard", ".scorecard.json.123.tmp"),
+)
+"""Names of what a run directory may hold besides what every run has."""
+
+
 def test_an_existing_directory_is_refused_without_overwrite(untrained, quick_settings):
     with pytest.raises(RunError, match=r"exists\. Type --resume"):
         abacist.train("add", out=untrained.path, settings=quick_settings, threads=1)
@@ -186,6 +195,28 @@ def test_a_run_that_is_being_trained_is_neither_resumed_nor_overwritten(untraine
         with refused:
             abacist.train("add", out=untrained.path, settings=quick_settings, overwrite=True)
     assert abacist.resume(untrained.path).step == untrained.step
+
+
+@pytest.mark.parametrize("name", ["notes.md", ".git/config", "seed-1/run.json"])
+def test_overwrite_never_removes_what_is_not_part_of_a_run(name, untrained, quick_settings):
+    other = untrained.path / name
+    other.parent.mkdir(exist_ok=True)
+    other.write_text("{}")
+    before = sorted(untrained.path.rglob("*"))
+    with pytest.raises(RunError, match=rf"also holds {name.split('/')[0]}, which is not part of"):
+        abacist.train("add", out=untrained.path, settings=quick_settings, overwrite=True)
+    assert sorted(untrained.path.rglob("*")) == before
+
+
+def test_overwrite_replaces_everything_that_commands_write_into_a_run(untrained, quick_settings):
+    for name in RUN_ENTRIES:
+        path = untrained.path / name
+        path.mkdir() if "." not in name else path.write_text("")
+    abacist.train("add", out=untrained.path, settings=quick_settings, overwrite=True)
+    left = {entry.name for entry in untrained.path.iterdir()}
+    assert left <= {"run.json", "metrics.jsonl", "tokenizer.json", "tokenizer_config.json"} | {
+        *("checkpoints", "best")
+    }
 
 
 def test_overwrite_never_removes_a_directory_that_is_no_run(tmp_path, quick_settings):

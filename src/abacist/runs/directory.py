@@ -18,6 +18,7 @@ runs/add-20261121-153012/
   outcome.json        cost, scores and certificate in one record, for runs that are trials of a sweep
   report.html         everything above, to be read in a browser
   results-step-000500/  scores, certificate and report of an earlier checkpoint, if it was asked for
+  tensorboard/        events for TensorBoard, if they were asked for
 """
 
 import json
@@ -50,6 +51,8 @@ MAX_SEEDS = 1_000_000
 """Largest number of seeds, or of random draws, of one sweep."""
 MAX_THREADS = 1_024
 MAX_STEP = 1 << 53
+_OTHER_ENTRIES = ("*.png", "results-step-*", "tensorboard", ".*.tmp", ".*.old")
+"""Patterns of the entries of a run directory that are not properties of `RunDirectory`."""
 _MOST_NAMED = 4
 """Number of runs in a directory of many that an error message names."""
 
@@ -176,6 +179,16 @@ class RunDirectory:
             self.outcome,
             self.report,
         ]
+
+    def owns(self, entry: Path) -> bool:
+        """Whether an entry of the directory is part of the run, by its name."""
+        run = RunDirectory(self.path)
+        whole = {
+            *(run.run_json, run.metrics, run.tokenizer, run.tokenizer_config, run.losses),
+            *(run.watched, run.beginnings, run.repairs, run.nonfinite_batch),
+            *(run.checkpoints, run.best, run.embeddings, *run.results),
+        }
+        return entry in whole or any(fnmatch(entry.name, pattern) for pattern in _OTHER_ENTRIES)
 
     @property
     def weights_bytes(self) -> int | None:

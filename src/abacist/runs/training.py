@@ -419,6 +419,12 @@ def _claim(directory: RunDirectory, overwrite: bool) -> None:
                 f"{path} holds something other than a run and is not overwritten. "
                 "Type another --out."
             )
+        for entry in sorted(path.iterdir()):
+            if not directory.owns(entry):
+                raise RunError(
+                    f"{path} also holds {entry.name}, which is not part of a run, so it is not "
+                    "overwritten. Move it, or type another --out."
+                )
         with files.locked(path):
             # run.json goes last: until then a run that was deleted in part can be overwritten again.
             for entry in sorted(path.iterdir(), key=lambda entry: entry == directory.run_json):
