@@ -19,6 +19,8 @@ from abacist.extensions import Registry
 from abacist.formats.config import FORMATS
 from abacist.recipes import RECIPES, find
 from abacist.recipes.column_tasks import warning_about_proof
+from abacist.sweeps import execution, sweep
+from abacist.sweeps.execution import Finished, description
 from abacist.tasks.config import COLUMN_TASKS, TASKS, ArithmeticConfig
 
 MACHINE = '''
@@ -405,6 +407,16 @@ def test_a_run_names_its_extension_and_asks_for_it(tmp_path, capsys):
         abacist.load(run.path)
 
 
+def change(path):
+    """Change the extension own_tasks.py, as if it were loaded for the first time after that."""
+    module = sys.modules.pop("abacist_extensions.own_tasks")
+    assert module.__file__ == str(path)
+    for table in (RECIPES, TASKS, COLUMN_TASKS):
+        del table["own-sum"]
+    extensions._by_module.clear()
+    path.write_text(path.read_text() + "# changed\n")
+
+
 def test_a_changed_extension_is_a_warning_or_an_error(tmp_path, capsys):
     path = write(tmp_path / "own_tasks.py")
     arguments = ["--extension", str(path)]
@@ -413,12 +425,7 @@ def test_a_changed_extension_is_a_warning_or_an_error(tmp_path, capsys):
     assert main(["train", "own-sum", *arguments, "--out", out, "--train-only", *quick]) == 0
     # What is printed to be typed next works as printed.
     assert f"solve {out} 10,11 --extension {path}" in capsys.readouterr().out
-    module = sys.modules.pop("abacist_extensions.own_tasks")
-    assert module.__file__ == str(path)
-    for table in (RECIPES, TASKS, COLUMN_TASKS):
-        del table["own-sum"]
-    extensions._by_module.clear()
-    path.write_text(path.read_text() + "# changed\n")
+    change(path)
     capsys.readouterr()
 
     assert main(["solve", out, "1,1", *arguments]) in (0, 1)
@@ -427,6 +434,45 @@ def test_a_changed_extension_is_a_warning_or_an_error(tmp_path, capsys):
         assert main([*command, *arguments]) == 2
         assert "type --accept-changed-extension" in capsys.readouterr().err
     assert main(["prove", out, *arguments, "--accept-changed-extension"]) in (0, 1)
+
+
+class InThisProcess:
+    """An executor that carries out its trials in this process, until a seed at which it is interrupted."""
+
+    def __init__(self, interrupted_at=None):
+        self.interrupted_at = interrupted_at
+
+    def carry_out(self, trials, path):
+        for trial in trials:
+            if trial.seed == self.interrupted_at:
+                raise KeyboardInterrupt
+            directory = trial.run_directory(path)
+            yield Finished(trial, execution.carry_out(description(trial, directory.path)))
+
+    def steps_made(self):
+        return 0
+
+
+def test_a_sweep_is_resumed_with_a_changed_extension_only_if_that_is_typed(tmp_path, capsys):
+    path = write(tmp_path / "own_tasks.py")
+    extensions.load(str(path))
+    plan = sweep.of_seeds(override(find("own-sum"), QUICK), [0, 1])
+    seeds = tmp_path / "seeds"
+    with pytest.raises(KeyboardInterrupt):
+        sweep.start(plan, seeds, InThisProcess(interrupted_at=1))
+    (seeds / "seed-0" / "outcome.json").unlink()
+    change(path)
+    for command in ("train", "sweep"):
+        arguments = ["--resume", "--out", str(seeds), "--extension", str(path)]
+        assert main([command, *arguments]) == 2
+        message = "another version of own_tasks.py, which has changed since. Restore it, or type "
+        assert message.replace("own_tasks.py", str(path)) in capsys.readouterr().err
+    with pytest.raises(RunError, match="which has changed since"):
+        sweep.resume(seeds, InThisProcess())
+    # The results can still be read.
+    assert sweep.read(seeds).unfinished == 2
+    results = sweep.resume(seeds, InThisProcess(), accept_changed_extension=True)
+    assert [outcome.seed for outcome in results.groups[0].outcomes] == [0, 1]
 
 
 SOURCE = [{"name": "own_tasks", "source": "own tasks.py", "sha256": "0" * 64}]

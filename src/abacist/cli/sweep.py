@@ -73,6 +73,7 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--resume", action="store_true", help="finish the sweep in --out, failed trials included"
     )
+    parser.add_accept_changed_extension()
     parser.add_argument(
         "--jobs",
         type=whole_number(1),
@@ -159,9 +160,12 @@ def _resume(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
             "or another --out to start a sweep."
         )
     path = Path(parsed.out)
-    plan = plans.read(path)
+    accept = parsed.accept_changed_extension
+    plan = plans.read(path, accept)
     executor = _executor(parsed, plan)
-    return _carry_out(parsed, plan, path, lambda progress: sweep.resume(path, executor, progress))
+    return _carry_out(
+        parsed, plan, path, lambda progress: sweep.resume(path, executor, progress, accept)
+    )
 
 
 def _executor(parsed: argparse.Namespace, plan: "Plan") -> "Executor":

@@ -53,7 +53,8 @@ def run(parsed: argparse.Namespace, changes: dict[str, str]) -> int:
 
         try:
             if parsed.resume:
-                results = sweep.resume(path, executor, update)
+                accept = parsed.accept_changed_extension
+                results = sweep.resume(path, executor, update, accept)
             else:
                 results = sweep.start(plan, path, executor, update)
         except KeyboardInterrupt:
@@ -99,7 +100,7 @@ def _plan_in(parsed: argparse.Namespace, changes: dict[str, str]) -> "tuple[Plan
             "Type --out with a directory that abacist train --seeds made."
         )
     path = Path(parsed.out)
-    plan = plans.read(path)
+    plan = plans.read(path, parsed.accept_changed_extension)
     if len(plan.groups) > 1:
         raise ConfigurationError(
             f"{path} is a sweep over settings. Type {extensions.command('sweep', '--resume', '--out', str(path))}."

@@ -42,10 +42,12 @@ def train_and_examine(
     threads: int,
     device: str,
     observer: Observer | None = None,
+    accept_changed_extension: bool = False,
 ) -> Outcome:
     """Train one seed into `path`, or resume it there, then examine it and return the outcome.
 
     `observer` receives the events of the training and may stop it by raising `TrainingStopped`.
+    A run whose extension has changed is resumed only if `accept_changed_extension` is set.
     Peak memory and processor time are those of this process, which should do nothing else.
     """
     directory, failure, run = RunDirectory(path), None, None
@@ -53,7 +55,9 @@ def train_and_examine(
     begin = time.process_time()
     try:
         run = (
-            training.resume(path, observer)
+            training.resume(
+                path, observer, accept_changed_extension=accept_changed_extension
+            )
             if resumed
             else training.start(recipe, path, seed, threads, observer=observer, device=device)
         )

@@ -64,6 +64,7 @@ def description(trial: Trial, path: Path) -> dict[str, Any]:
         "seed": trial.seed,
         "path": str(path),
         "is_tuning": trial.is_tuning,
+        "accept_changed_extension": trial.accept_changed_extension,
         "examination": plan.examination,
         "score": to_json(plan.score),
         "threads": plan.threads,
@@ -87,6 +88,7 @@ def carry_out(trial: dict[str, Any], observer: Observer | None = None) -> Outcom
         trial["threads"],
         trial["device"],
         observer,
+        trial["accept_changed_extension"],
     )
     files.write_json(RunDirectory(path).outcome, outcome.to_json())
     return outcome

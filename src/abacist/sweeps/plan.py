@@ -229,6 +229,8 @@ class Trial:
     """Path of the run directory relative to that of the sweep."""
     is_tuning: bool = False
     """Whether the trial only chooses a tuned setting, on validation problems; it is not scored then."""
+    accept_changed_extension: bool = False
+    """Whether the trial is resumed although an extension has changed since it was started."""
 
     def run_directory(self, path: Path) -> RunDirectory:
         """Return the run directory within the directory of the sweep."""
@@ -238,11 +240,11 @@ class Trial:
 _FIELDS = ("recipe", "groups", "seeds", "tuning_seeds", "examination", "score", "threads", "device")
 
 
-def read(path: Path) -> Plan:
+def read(path: Path, accept_changed_extension: bool = True) -> Plan:
     """Read `plan.json` in the directory of a sweep.
 
     Raises `RunError` if it is missing or damaged, its format version is not `FORMAT_VERSION`, or an
-    extension that it needs is not loaded.
+    extension that it needs is not loaded, or has changed and `accept_changed_extension` is not set.
     """
     if not (path / PLAN).is_file():
         raise RunError(
@@ -251,6 +253,8 @@ def read(path: Path) -> Plan:
         )
     record = read_versioned(path / PLAN)
     extensions.check_loaded(record, path)
+    if not accept_changed_extension:
+        extensions.refuse_changes(record, path)
     try:
         plan: Plan = from_json(Plan, {name: record[name] for name in _FIELDS})
         for group in plan.groups:

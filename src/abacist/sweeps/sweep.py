@@ -8,7 +8,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from abacist import files
@@ -82,13 +82,22 @@ def start(
     return _Sweep(plan, path, executor, on_progress).carry_out()
 
 
-def resume(path: Path, executor: Executor, on_progress: OnProgress | None = None) -> Results:
+def resume(
+    path: Path,
+    executor: Executor,
+    on_progress: OnProgress | None = None,
+    accept_changed_extension: bool = False,
+) -> Results:
     """Finish what `start` began.
 
     Finished trials stay as they are, and failed ones are tried again. The others end with the bits
     that they would have had without a break.
+
+    Raises `RunError` if the plan is missing or damaged, or an extension that it needs is not loaded,
+    or has changed and `accept_changed_extension` is not set.
     """
-    return _Sweep(plans.read(path), path, executor, on_progress).carry_out()
+    plan = plans.read(path, accept_changed_extension)
+    return _Sweep(plan, path, executor, on_progress, accept_changed_extension).carry_out()
 
 
 def read(path: Path) -> Results:
@@ -113,6 +122,7 @@ class _Sweep:
     path: Path
     executor: Executor
     on_progress: OnProgress | None
+    accept_changed_extension: bool = False
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     """Outcomes by run directory."""
     failures: dict[str, str] = field(default_factory=dict)
@@ -149,7 +159,11 @@ class _Sweep:
 
     def _carry_out(self, trials: list[Trial]) -> None:
         """Carry out the trials that have no outcome yet."""
-        waiting = [trial for trial in trials if trial.directory not in self.outcomes]
+        waiting = [
+            replace(trial, accept_changed_extension=self.accept_changed_extension)
+            for trial in trials
+            if trial.directory not in self.outcomes
+        ]
         written = time.monotonic()
         try:
             with closing(self.executor.carry_out(waiting, self.path)) as events:
