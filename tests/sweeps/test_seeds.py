@@ -107,7 +107,7 @@ def test_a_plan_of_another_version_is_refused(tmp_path):
 def test_a_sample_by_carry_chain_has_a_carry_through_every_digit(untrained):
     sample = ArithmeticSample("+", (6, 6), 50, "carry-chains")
     generator = generators.generator(0, "record", sample.name)
-    task, shapes = _draw_shapes(sample, untrained, generator)
+    task, shapes = _draw_shapes(sample, untrained.recipe, generator, count=62)
     problems = task.draw(shapes, generator)
     assert task.longest_carry_chain(problems).tolist() == [6] * len(problems)
     assert sample.name == "6 + 6 digits, a carry through every digit"

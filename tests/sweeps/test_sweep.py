@@ -1,14 +1,17 @@
 """Sweeps: what is planned, tuned, resumed and listed as failed, with an executor that trains nothing."""
 
 import json
+import re
 
 import pytest
 from pretended import Pretended, outcome
 
 from abacist import recipes
-from abacist.configuration import override
+from abacist.configuration import from_json, override
 from abacist.errors import ConfigurationError, RunError
+from abacist.recipes import examinations
 from abacist.reports import sweep_report, sweep_views, terminal
+from abacist.runs.examination import check_examination
 from abacist.sweeps import plan as plans
 from abacist.sweeps import sweep
 from abacist.sweeps.choices import Choices, Range
@@ -250,6 +253,42 @@ def test_a_trial_is_asked_what_its_table_of_scores_says():
     several = override(ADD, {"task.operations": "+,-"})
     with pytest.raises(ConfigurationError, match="tasks with one operation, got"):
         plans.examination_of(several, None, score)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "score", "message"),
+    [
+        ("add", {"suites": ["exhaustive"]}, "the suite exhaustive does not apply: "),
+        (
+            "subtract",
+            {"suites": [], "carry_chains": [5]},
+            "cannot be asked 5 - 5 digits, a carry through every digit: ",
+        ),
+        ("three-digit", {"suites": [], "digits": [3, 20]}, "cannot be asked 20 + 20 digits: "),
+        ("looped-abacus-small", {"suites": [], "digits": [200]}, "learned positions end at place"),
+    ],
+)
+def test_a_mistake_in_the_examination_is_reported_before_anything_is_trained(
+    recipe, score, message, tmp_path
+):
+    plan = Choices(recipe=recipes.find(recipe), score=from_json(Score, score)).plan()
+    executor = Pretended(lambda trial: outcome(trial.seed))
+    with pytest.raises(ConfigurationError, match=re.escape(message)) as error:
+        sweep.start(plan, tmp_path / "sweep", executor)
+    assert "\n" not in str(error.value)
+    assert executor.carried_out == []
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_an_examination_of_another_task_is_refused():
+    for recipe, name in (("sort", "multiply"), ("add", "sort"), ("add", "multiply")):
+        with pytest.raises(ConfigurationError, match=r"cannot be asked .*Leave"):
+            check_examination(recipes.find(recipe), examinations.find(name))
+
+
+@pytest.mark.parametrize("name", ["add", "calculator", "divide", "parallel", "sort", "spaced"])
+def test_a_recipe_can_be_examined_as_its_record_is(name):
+    check_examination(recipes.find(name), examinations.find(name))
 
 
 def test_the_page_shows_a_line_for_each_group_and_the_table_fits_a_terminal(tmp_path, capsys):

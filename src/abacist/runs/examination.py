@@ -14,17 +14,21 @@ from typing import Any
 import torch
 
 from abacist import generators
+from abacist.configuration import override
 from abacist.data.split import draw_from_split
-from abacist.errors import TrainingDiverged
+from abacist.errors import AbacistError, ConfigurationError, TrainingDiverged
+from abacist.models.teacher_forcing import coordinates_of
 from abacist.recipes.examinations import Examination, Sample, SortingSample
 from abacist.recipes.recipe import Recipe
 from abacist.runs import training
 from abacist.runs.circumstances import circumstances
 from abacist.runs.directory import RunDirectory, read_run_json
 from abacist.runs.outcome import CURVE_POINTS, Outcome
-from abacist.runs.run import Run
+from abacist.runs.run import Run, build_model, build_problems, examples_of
 from abacist.scoring.exact_match import exact_match
 from abacist.scoring.samples import distinct
+from abacist.scoring.scorecard import select_suites
+from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.config import ArithmeticConfig, SortingConfig
 from abacist.tasks.problems import Shapes
 from abacist.tasks.task import Task
@@ -55,9 +59,7 @@ def train_and_examine(
     begin = time.process_time()
     try:
         run = (
-            training.resume(
-                path, observer, accept_changed_extension=accept_changed_extension
-            )
+            training.resume(path, observer, accept_changed_extension=accept_changed_extension)
             if resumed
             else training.start(recipe, path, seed, threads, observer=observer, device=device)
         )
@@ -95,6 +97,32 @@ def train_and_examine(
     )
 
 
+@torch.no_grad()
+def check_examination(recipe: Recipe, examination: Examination) -> None:
+    """Raise `AbacistError` if models of `recipe` cannot be examined in this way, before one is trained.
+
+    One problem of each sample is drawn, written and embedded by an untrained model.
+    """
+    task, format = build_problems(recipe)
+    model = build_model(recipe).eval()
+    for suite, settings in examination.suites.items():
+        scoring = override(recipe.scoring, settings)
+        examples = examples_of(recipe.training)
+        untrained = TrainedModel(model, task, format, recipe.split, scoring, examples=examples)
+        select_suites([suite], untrained)
+    for sample in examination.samples:
+        try:
+            generator = generators.generator(0, "record", sample.name)
+            sample_task, shapes = _draw_shapes(sample, recipe, generator, count=1)
+            problem = draw_from_split(sample_task, shapes, "test", recipe.split, generator)
+            line = format.write(problem, task.answer(problem))
+            model.embed(line.ids, model.coordinates_by_scheme(coordinates_of(line)))
+        except AbacistError as error:
+            raise ConfigurationError(
+                f"the models cannot be asked {sample.name}: {error}"
+            ) from error
+
+
 def _peak_memory_mib() -> int:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # Linux counts KiB, macOS bytes.
@@ -120,7 +148,8 @@ def _sample_rows(run: Run, examination: Examination) -> Iterator[Row]:
     """Yield exact match on the examination's own samples of the test split."""
     for sample in examination.samples:
         generator = generators.generator(run.seed, "record", sample.name)
-        task, shapes = _draw_shapes(sample, run, generator)
+        # A quarter more, because some of them are equal.
+        task, shapes = _draw_shapes(sample, run.recipe, generator, sample.n + sample.n // 4)
         problems = draw_from_split(task, shapes, "test", run.recipe.split, generator)
         verdicts = exact_match(run.trained_model(), distinct(problems, sample.n))
         yield {
@@ -133,15 +162,26 @@ def _sample_rows(run: Run, examination: Examination) -> Iterator[Row]:
         }
 
 
-def _draw_shapes(sample: Sample, run: Run, generator: torch.Generator) -> tuple[Task, Shapes]:
-    """Return the task that draws a sample, and shapes for a quarter more problems, some of them equal."""
-    trained_task, count = run.recipe.task, sample.n + sample.n // 4
-    if isinstance(sample, SortingSample):
+def _draw_shapes(
+    sample: Sample, recipe: Recipe, generator: torch.Generator, count: int
+) -> tuple[Task, Shapes]:
+    """Return the task that draws the problems of a sample, and their shapes.
+
+    Raises `ConfigurationError` if the recipe's task has no such problems.
+    """
+    trained_task = recipe.task
+    if isinstance(sample, SortingSample) and isinstance(trained_task, SortingConfig):
         (fewest, most), (shortest, longest) = sample.numbers, sample.digits
         sorting = SortingConfig(
             min_numbers=fewest, max_numbers=most, min_digits=shortest, max_digits=longest
         ).build()
         return sorting, sorting.draw_shapes(count, generator)
+    operations = trained_task.operations if isinstance(trained_task, ArithmeticConfig) else ()
+    if isinstance(sample, SortingSample) or sample.operation not in operations:
+        raise ConfigurationError(
+            f"the recipe has the task {' '.join([trained_task.kind, ','.join(operations)]).strip()}. "
+            "Leave these problems out, and name suites."
+        )
     assert isinstance(trained_task, ArithmeticConfig)
     digits = torch.tensor([sample.digits]).expand(count, 2)
     task = replace(trained_task, sampling=sample.sampling, carry_chains=()).build()

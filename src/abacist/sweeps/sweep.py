@@ -16,10 +16,11 @@ from abacist.errors import RunError
 from abacist.recipes.recipe import Recipe
 from abacist.runs import outcome as outcomes_of_runs
 from abacist.runs.directory import PLAN, is_unclaimed
+from abacist.runs.examination import check_examination
 from abacist.runs.outcome import Distribution, Outcome
 from abacist.sweeps import plan as plans
 from abacist.sweeps.execution import Executor
-from abacist.sweeps.plan import Group, Plan, Trial
+from abacist.sweeps.plan import Group, Plan, Trial, examination_of
 from abacist.sweeps.results import GroupResults, Results, chosen_groups
 
 _SECONDS_BETWEEN_TABLES = 60.0
@@ -68,7 +69,12 @@ def of_seeds(
 def start(
     plan: Plan, path: Path, executor: Executor, on_progress: OnProgress | None = None
 ) -> Results:
-    """Train, score and try to prove every trial of a plan, in run directories under `path`."""
+    """Train, score and try to prove every trial of a plan, in run directories under `path`.
+
+    Raises:
+        RunError: `path` is in use or cannot be written.
+        ConfigurationError: models of the plan cannot be examined as it says.
+    """
     if path.exists() and not path.is_dir():
         raise RunError(f"{path} is a file. Type --out with a directory that does not exist yet.")
     if path.exists() and not is_unclaimed(path, PLAN):
@@ -77,9 +83,23 @@ def start(
         raise RunError(
             f"{path} exists. Type --resume to finish its trials, or another --out to train new ones."
         )
+    _check_examinations(plan)
     files.make_directory(path)
     plan.write(path)
     return _Sweep(plan, path, executor, on_progress).carry_out()
+
+
+def _check_examinations(plan: Plan) -> None:
+    """Raise `ConfigurationError` for an examination that would fail after the training of a trial."""
+    checked = set()
+    for group in plan.groups:
+        recipe = plan.recipe_of(group)
+        parts = (recipe.task, recipe.format, recipe.model, recipe.split, recipe.scoring)
+        # Groups mostly differ in settings of the training.
+        if (key := repr(parts)) not in checked:
+            checked.add(key)
+            examination = examination_of(recipe, plan.examination, plan.score)
+            check_examination(recipe, examination)
 
 
 def resume(
