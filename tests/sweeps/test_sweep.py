@@ -6,7 +6,7 @@ import re
 import pytest
 from pretended import Pretended, outcome
 
-from abacist import recipes
+from abacist import files, recipes
 from abacist.configuration import from_json, override
 from abacist.errors import ConfigurationError, RunError
 from abacist.recipes import examinations
@@ -193,6 +193,28 @@ def test_an_interrupted_sweep_leaves_its_table_and_goes_on_with_what_is_unfinish
     assert len(again.carried_out) == 5
     straight = sweep.start(plan, tmp_path / "other", Pretended(by_learning_rate))
     assert results.to_json() == straight.to_json()
+
+
+def test_a_sweep_that_another_process_starts_keeps_the_plan_of_that_process(tmp_path):
+    path = tmp_path / "sweep"
+    path.mkdir()
+    with files.locked(path), pytest.raises(RunError, match="is being written by another process"):
+        sweep.start(choices().plan(), path, Pretended(lambda trial: outcome(trial.seed)))
+    assert list(path.iterdir()) == []
+
+
+def test_a_sweep_that_was_started_while_this_one_was_checked_is_kept(tmp_path, monkeypatch):
+    path = tmp_path / "sweep"
+    first, second = (choices(seeds=[seed]).plan() for seed in (0, 1))
+
+    def check_while_another_starts(recipe, examination):
+        path.mkdir()
+        first.write(path)
+
+    monkeypatch.setattr(sweep, "check_examination", check_while_another_starts)
+    with pytest.raises(RunError, match=r"exists\. Type --resume"):
+        sweep.start(second, path, Pretended(lambda trial: outcome(trial.seed)))
+    assert plans.read(path) == first
 
 
 def test_intervals_are_over_problems_and_over_seeds(tmp_path):

@@ -75,18 +75,28 @@ def start(
         RunError: `path` is in use or cannot be written.
         ConfigurationError: models of the plan cannot be examined as it says.
     """
-    if path.exists() and not path.is_dir():
+    _check_unclaimed(path)
+    _check_examinations(plan)
+    files.make_directory(path)
+    with files.locked(path):
+        # Another process may have started a sweep here in the meantime.
+        _check_unclaimed(path)
+        plan.write(path)
+        return _Sweep(plan, path, executor, on_progress).carry_out()
+
+
+def _check_unclaimed(path: Path) -> None:
+    """Raise `RunError` unless a sweep can be started in `path`."""
+    if not path.exists():
+        return
+    if not path.is_dir():
         raise RunError(f"{path} is a file. Type --out with a directory that does not exist yet.")
-    if path.exists() and not is_unclaimed(path, PLAN):
+    if not is_unclaimed(path, PLAN):
         if not (path / PLAN).is_file():
             raise RunError(f"{path} holds something other than a sweep. Type another --out.")
         raise RunError(
             f"{path} exists. Type --resume to finish its trials, or another --out to train new ones."
         )
-    _check_examinations(plan)
-    files.make_directory(path)
-    plan.write(path)
-    return _Sweep(plan, path, executor, on_progress).carry_out()
 
 
 def _check_examinations(plan: Plan) -> None:
@@ -117,7 +127,8 @@ def resume(
     or has changed and `accept_changed_extension` is not set.
     """
     plan = plans.read(path, accept_changed_extension)
-    return _Sweep(plan, path, executor, on_progress, accept_changed_extension).carry_out()
+    with files.locked(path):
+        return _Sweep(plan, path, executor, on_progress, accept_changed_extension).carry_out()
 
 
 def read(path: Path) -> Results:
@@ -136,7 +147,7 @@ def read(path: Path) -> Results:
 
 @dataclass
 class _Sweep:
-    """A sweep while it is carried out."""
+    """A sweep while it is carried out, in a directory that this process has locked."""
 
     plan: Plan
     path: Path
@@ -148,21 +159,19 @@ class _Sweep:
     failures: dict[str, str] = field(default_factory=dict)
 
     def carry_out(self) -> Results:
-        with files.locked(self.path):
-            tuning = self.plan.tuning_trials()
-            for trial in tuning:
-                self._read(trial)
-            self.steps_of = {
-                group.name: self.plan.recipe_of(group).training.num_steps
-                for group in self.plan.groups
-            }
-            # Until the tuning has ended, these are the groups that it would choose now.
-            self._plan_comparison()
-            self._carry_out(tuning)
-            for trial in self._plan_comparison():
-                self._read(trial)
-            self._carry_out(self.trials[len(tuning) :])
-            return self._write_table()
+        tuning = self.plan.tuning_trials()
+        for trial in tuning:
+            self._read(trial)
+        self.steps_of = {
+            group.name: self.plan.recipe_of(group).training.num_steps for group in self.plan.groups
+        }
+        # Until the tuning has ended, these are the groups that it would choose now.
+        self._plan_comparison()
+        self._carry_out(tuning)
+        for trial in self._plan_comparison():
+            self._read(trial)
+        self._carry_out(self.trials[len(tuning) :])
+        return self._write_table()
 
     def _plan_comparison(self) -> list[Trial]:
         """Choose the groups to be compared, and return their trials."""
