@@ -23,7 +23,7 @@ import json
 import re
 import statistics
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from abacist.reports import matplotlib_figures, run_records, score_plots, traini
 from abacist.reports.tables import Table, markdown
 from abacist.runs.directory import PLAN, RunDirectory
 from abacist.runs.examination import Row
+from abacist.runs.outcome import Outcome
 from abacist.runs.run import build_model
 from abacist.scoring.records import Row as SectionRow
 from abacist.scoring.records import Section
@@ -74,8 +75,8 @@ def make_record(
         outcomes = progress.outcomes
         if len(outcomes) == len(written):
             return
-        entries = committed + [outcome.to_json() for outcome in outcomes]
-        record = {"recipe": name, "threads": threads, "seeds": entries}
+        seeds = with_outcomes(committed, outcomes)
+        record = {"recipe": name, "threads": threads, "seeds": seeds}
         out.write_text(json.dumps(record, indent=1) + "\n")
         for outcome in outcomes:
             if outcome.seed not in written:
@@ -88,7 +89,8 @@ def make_record(
     if (path / PLAN).is_file():
         results = sweep.resume(path, executor, write)
     else:
-        seeds = range(len(committed), count)
+        held = {seed["seed"] for seed in committed}
+        seeds = [seed for seed in range(count) if seed not in held]
         plan = sweep.of_seeds(recipes.find(name), seeds, threads, examination=name)
         results = sweep.start(plan, path, executor, write)
     for run, reason in results.failures.items():
@@ -96,6 +98,15 @@ def make_record(
     first = run_records.read_metrics(RunDirectory(path / "seed-0"), [])
     if first:
         matplotlib_figures.draw(training_plots.of_run(first), out.with_suffix(".png"))
+
+
+def with_outcomes(
+    committed: list[dict[str, Any]], outcomes: Iterable[Outcome]
+) -> list[dict[str, Any]]:
+    """Return the seeds of a record with those of `outcomes` added or replaced, in ascending order."""
+    seeds = {seed["seed"]: seed for seed in committed}
+    seeds |= {outcome.seed: outcome.to_json() for outcome in outcomes}
+    return [seeds[number] for number in sorted(seeds)]
 
 
 # Pages made of records ---------------------------------------------------------------------------
