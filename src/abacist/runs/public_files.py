@@ -4,6 +4,7 @@ A Space and a repository on the Hub hold them.
 """
 
 import json
+from pathlib import Path
 
 from abacist import extensions
 from abacist.errors import RunError
@@ -17,8 +18,11 @@ _PRIVATE = ("machine", "cores", "gpu")
 def public_files(run: RunDirectory) -> dict[str, bytes]:
     """Return the contents of files that make a run which can be loaded and not resumed, by path.
 
-    They hold the newest checkpoint. Symbolic links are left out, because they can lead to any file of
-    this machine. Raises `RunError` if the run has no checkpoint.
+    They hold the newest checkpoint. In the cache of huggingface_hub all files are symbolic links, which
+    are followed; other links can lead to any file of this machine.
+
+    Raises `RunError` if the run has no checkpoint, or if one of the files is a link that leads out of
+    the cache's folder of its repository.
     """
     checkpoints = checkpoint.all_in(run.checkpoints)
     if not checkpoints:
@@ -34,6 +38,18 @@ def public_files(run: RunDirectory) -> dict[str, bytes]:
         *(run.scorecard, run.failures, run.certificate, run.attention),
         *sorted(run.embeddings.glob("step-*.safetensors")),
     ):
-        if path.is_file() and not path.is_symlink():
+        if path.is_symlink() and not _is_cached(path):
+            raise RunError(
+                f"{path} is a symbolic link, which can lead to any file of this machine. "
+                "Replace it by a copy of the file, or delete it."
+            )
+        if path.is_file():
             contents[path.relative_to(run.path).as_posix()] = path.read_bytes()
     return contents
+
+
+def _is_cached(link: Path) -> bool:
+    """Whether a link is one that huggingface_hub makes, `REPOSITORY/snapshots/REVISION/…` to `REPOSITORY/blobs/…`."""
+    repositories = [p.parent for p in link.parent.resolve().parents if p.name == "snapshots"]
+    # The directory must be a real one: a link called blobs can lead to any directory.
+    return link.resolve().parent in [repository / "blobs" for repository in repositories]
