@@ -135,18 +135,22 @@ def not_saved_as_warning(result: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def locked(directory: Path) -> Iterator[None]:
+def locked(directory: Path, wait: bool = False) -> Iterator[None]:
     """Lock `directory` against other processes that lock it.
 
     The lock ends with the process, even if it is killed. File systems without locks are not locked.
 
+    Args:
+        directory: a directory that exists.
+        wait: whether to wait until the lock is free, for work that takes a moment.
+
     Raises:
-        RunError: another process holds the lock.
+        RunError: another process holds the lock, and `wait` is not set.
     """
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError as error:
             raise RunError(
                 f"{directory} is being written by another process. Wait until it ends, or stop it."

@@ -1,6 +1,8 @@
 """One line each: tokens, logits, activations, attention and generation of a run, and short reprs."""
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -8,6 +10,7 @@ import torch
 import abacist
 from abacist.certificates.record import Certificate
 from abacist.errors import ConfigurationError, ProblemError, RunError
+from abacist.files import locked
 from abacist.formats.annotated import EVERYWHERE, NO_PLACE
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.runs.directory import RunDirectory
@@ -112,6 +115,27 @@ def test_two_processes_that_score_one_run_keep_the_sections_of_both(untrained):
         file.store(Scorecard({suite: Section(suite, [Row("a row", "trained", 1, None)])}))
     stored = json.loads(untrained.directory.scorecard.read_text())
     assert list(stored["sections"]) == ["lengths", "strata"]
+
+
+def test_a_scorecard_is_not_read_while_another_process_is_about_to_write_it(untrained, monkeypatch):
+    read = ScorecardFile._read
+
+    def read_slowly(file):
+        stored = read(file)
+        time.sleep(0.1)
+        return stored
+
+    def store(suite):
+        file = ScorecardFile(untrained.directory, untrained.step, untrained.identity)
+        file.store(Scorecard({suite: Section(suite, [Row("a row", "trained", 1, None)])}))
+
+    monkeypatch.setattr(ScorecardFile, "_read", read_slowly)
+    # The lock is one of open files, so threads wait for each other as processes do. A training locks
+    # the directory for hours, for which nothing waits.
+    with locked(untrained.path), ThreadPoolExecutor(2) as threads:
+        list(threads.map(store, ("lengths", "strata")))
+    stored = json.loads(untrained.directory.scorecard.read_text())
+    assert stored["sections"].keys() == {"lengths", "strata"}
 
 
 def test_a_record_that_cannot_be_added_is_reported_in_one_line(tmp_path):

@@ -1,9 +1,9 @@
 """The scorecard and the failures of a run, as files in its directory.
 
 Suites are scored at different times. Each replaces its own section and leaves the sections of the
-other suites in place, provided that they scored the same model. The file is read anew each time, since
-another process may have scored another suite in the meantime. A section of more problems is never
-replaced by one of fewer; a warning says which is kept.
+other suites in place, provided that they scored the same model. The file is read anew each time, and
+locked from reading to writing, since another process may score another suite meanwhile. A section of
+more problems is never replaced by one of fewer; a warning says which is kept.
 """
 
 import json
@@ -35,7 +35,17 @@ class ScorecardFile:
         self._announced: set[str] = set()
 
     def store(self, card: Scorecard) -> None:
-        """Write the stored scorecard with the sections of `card` added or replaced."""
+        """Write the stored scorecard with the sections of `card` added or replaced.
+
+        Waits while another process writes it.
+        """
+        # The run's own directory is locked for the whole of a training.
+        checkpoints = self.directory.checkpoints
+        directory = checkpoints if checkpoints.is_dir() else self.directory.path
+        with files.locked(directory, wait=True):
+            self._store(card)
+
+    def _store(self, card: Scorecard) -> None:
         stored = self._read()
         larger = {name for name in card.sections if self._has_more_problems(name, card, stored)}
         replaced = {name: s for name, s in card.sections.items() if name not in larger}
@@ -67,7 +77,7 @@ class ScorecardFile:
             warnings.warn(
                 f"{self.directory.scorecard} keeps the section {name} of {stored_size:,} problems; "
                 f"the one of {size:,} is not stored.",
-                stacklevel=3,
+                stacklevel=4,
             )
         return True
 
