@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from abacist.app import lengths, race
+import abacist
+from abacist.app import lengths, page, race
 from abacist.app.answer_card import answer_card
 from abacist.app.answers import answer
 from abacist.app.questions import Questions
 from abacist.app.race import plain_python
 from abacist.app.random_problems import examples, longest_drawn
-from abacist.app.shown_runs import ShownRun
+from abacist.app.shown_runs import Gallery, ShownRun
 from abacist.errors import UserError
 from abacist.tasks.config import TASKS, SortingConfig
 
@@ -47,6 +48,27 @@ def test_mistakes_are_reported_in_one_line(questions):
     ):
         assert set(result) == {"error"}
         assert "\n" not in result["error"]
+
+
+@pytest.fixture
+def hexadecimal(tmp_path, quick_settings, registries_as_before):
+    """A run for a task of its own: sums in base 16."""
+
+    @abacist.column_task("own-sum", base=16)
+    def step(carry, digits):
+        """Adds in base 16."""
+        total = digits.sum(-1) + carry
+        return total % 16, total // 16
+
+    return ShownRun("own", abacist.train("own-sum", out=tmp_path / "own", settings=quick_settings))
+
+
+def test_a_task_of_its_own_has_no_race(hexadecimal, shown_run):
+    result = Questions(Gallery([hexadecimal])).race("a,f")
+    assert result["error"].startswith("a race needs a task that plain Python can calculate, such")
+    handlers = page._Handlers(Gallery([shown_run, hexadecimal]))
+    title, button = handlers.change_run("own", "nothing")[-4:-2]
+    assert (str(title), button.visible) == ("", False)
 
 
 def test_drawn_problems_have_the_digits_asked_for(questions):

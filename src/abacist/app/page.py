@@ -149,9 +149,15 @@ def build(gallery: Gallery) -> gr.Blocks:
                 "Score the grid", elem_id="score", visible=_can_score(first), scale=0, min_width=280
             )
         cell = _html("", "cell")
-        _html(element("h2", "A race against plain Python"), "race-title")
+        race_title = _html(_race_title(first), "race-title")
         with gr.Row():
-            race_on = gr.Button("Race with this problem", elem_id="race", scale=0, min_width=280)
+            race_on = gr.Button(
+                "Race with this problem",
+                elem_id="race",
+                visible=race.is_possible(first),
+                scale=0,
+                min_width=280,
+            )
         raced = _html("", "raced")
         vectors_shown = _html(_vectors(first), "vectors")
 
@@ -164,7 +170,7 @@ def build(gallery: Gallery) -> gr.Blocks:
         _on(shown.click, handlers.step, [run, off, way, beside], [problem, shown])
         _on(examples.click, handlers.example, asked, [problem, off, parts, shown, broken])
         about_run = [header, problem, examples, digits, off, broken, shown, certificate]
-        about_run += [grid, score, cell, raced, vectors_shown]
+        about_run += [grid, score, cell, race_title, race_on, raced, vectors_shown]
         _on(run.input, handlers.change_run, [run, beside], about_run)
         _on(score.click, handlers.score_grid, run, [grid, score])
         _on(grid.click, handlers.show_failures, run, cell)
@@ -248,6 +254,8 @@ class _Handlers:
             _grid(shown_run),
             gr.Button(visible=_can_score(shown_run)),
             "",
+            _race_title(shown_run),
+            gr.Button(visible=race.is_possible(shown_run)),
             "",
             _vectors(shown_run),
         )
@@ -342,13 +350,14 @@ def _first_digits(shown_run: ShownRun) -> int | None:
 
 def _digits(shown_run: ShownRun) -> dict[str, Any]:
     """Return the settings of the slider of lengths, which is hidden if digits do not describe the task."""
-    longest = random_problems.longest_drawn(shown_run)
+    longest = random_problems.longest_drawn(shown_run) or 1
     return {
         "minimum": 1,
-        "maximum": longest or 1,
+        # Gradio refuses a slider without a choice, also a hidden one.
+        "maximum": max(2, longest),
         "value": _first_digits(shown_run) or 1,
         "label": "Digits: draw a random problem of this length",
-        "visible": longest is not None,
+        "visible": longest > 1,
     }
 
 
@@ -386,6 +395,10 @@ def _grid_card(shown_run: ShownRun, grid: lengths.LengthGrid) -> Markup:
 
 def _can_score(shown_run: ShownRun) -> bool:
     return lengths.obstacle(shown_run) is None and lengths.stored_grid(shown_run) is None
+
+
+def _race_title(shown_run: ShownRun) -> Markup | str:
+    return element("h2", "A race against plain Python") if race.is_possible(shown_run) else ""
 
 
 def _vectors(shown_run: ShownRun) -> Markup:

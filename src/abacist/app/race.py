@@ -18,7 +18,13 @@ from abacist.inspection.finding import Finding
 from abacist.scoring.composed import read_call, solve_composed
 from abacist.scoring.records import Solution
 from abacist.scoring.solving import solve
-from abacist.tasks.config import LABELS, ArithmeticConfig, ModularAdditionConfig, TaskConfig
+from abacist.tasks.config import (
+    LABELS,
+    ArithmeticConfig,
+    ModularAdditionConfig,
+    OwnTaskConfig,
+    TaskConfig,
+)
 from abacist.tasks.problems import OPERATIONS, Problems
 
 _LONGEST_OPERAND = 300
@@ -56,7 +62,16 @@ class Race(Finding):
 
 
 def race(shown_run: ShownRun, text: str) -> Race:
-    """Time both. Raises `UserError` for invalid problems, and for those that are too long."""
+    """Time both.
+
+    Raises `UserError` for invalid problems, for those that are too long, and if the task has none that
+    plain Python can calculate.
+    """
+    if not is_possible(shown_run):
+        raise ProblemError(
+            "a race needs a task that plain Python can calculate, such as sums. "
+            "This run has a task of its own."
+        )
     shown_run.check_text(text)
     call = read_call(shown_run.trained_model.task, text)
     if call is not None:
@@ -76,6 +91,11 @@ def race(shown_run: ShownRun, text: str) -> Race:
         lambda: solve(trained_model, problem)[0],
         python,
     )
+
+
+def is_possible(shown_run: ShownRun) -> bool:
+    """Whether plain Python can calculate what the model does; it cannot for tasks of extensions."""
+    return not isinstance(shown_run.trained_model.task.config, OwnTaskConfig)
 
 
 def _race(
