@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import abacist
-from abacist.app import lengths, page, race
+from abacist.app import lengths, page, race, vectors
 from abacist.app.answer_card import answer_card
 from abacist.app.answers import answer
 from abacist.app.questions import Questions
@@ -69,6 +69,12 @@ def test_a_task_of_its_own_has_no_race(hexadecimal, shown_run):
     handlers = page._Handlers(Gallery([shown_run, hexadecimal]))
     title, button = handlers.change_run("own", "nothing")[-4:-2]
     assert (str(title), button.visible) == ("", False)
+
+
+def test_the_vectors_are_those_of_all_digits_of_the_base(hexadecimal):
+    result = vectors.vectors(hexadecimal)
+    assert "".join(result.labels) == "0123456789abcdef"
+    assert {len(points) for points in result.points} == {16}
 
 
 def test_drawn_problems_have_the_digits_asked_for(questions):

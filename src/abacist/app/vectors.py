@@ -44,5 +44,5 @@ def vectors(shown_run: ShownRun) -> Vectors:
         ((tables[step] - tables[step].mean(dim=0)) @ axes[:, :2]).round(decimals=4).tolist()
         for step in shown_steps
     ]
-    labels = [str(number) for number in range(len(tables[steps[-1]]))]
+    labels = list(shown_run.run.format.vocabulary.tokens[:num_digits])
     return Vectors(labels, shown_steps, points, float(explained[:2].sum()))

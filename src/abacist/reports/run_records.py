@@ -24,6 +24,7 @@ from abacist.runs import identity
 from abacist.runs.directory import RunDirectory, read_recipe
 from abacist.runs.identity import Identity
 from abacist.scoring.records import Failure, Scorecard, Section, Solution
+from abacist.tasks.config import COLUMN_TASKS, ColumnTaskConfig, OwnTaskConfig
 from abacist.training.checkpoint_paths import step_of
 from abacist.training.metrics import Beginning, Metrics, Repair, StepLoss
 
@@ -141,7 +142,12 @@ def read_scorecard(directory: RunDirectory) -> Scorecard:
 
 def num_symbols(recipe: Recipe) -> int:
     """Number of digits or residues in the vocabulary; these are its first tokens."""
-    modulus: int = getattr(recipe.task, "modulus", 10)
+    task = recipe.task
+    if isinstance(task, ColumnTaskConfig):
+        return COLUMN_TASKS[task.machine].rule.base
+    if isinstance(task, OwnTaskConfig):
+        return task.base
+    modulus: int = getattr(task, "modulus", 10)
     return modulus if recipe.format.kind == "residues" else 10
 
 
