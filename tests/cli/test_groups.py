@@ -197,6 +197,14 @@ def test_names_are_cut_from_the_left_and_stay_different(paths, names):
     assert short_names(paths) == names
 
 
+def test_the_current_directory_is_called_by_its_name(tmp_path, monkeypatch):
+    (tmp_path / "sweep" / "seed-0").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "sweep")
+    assert short_names(["."]) == ["sweep"]
+    assert short_names([".", "./seed-0/.."]) == ["sweep", "sweep"]
+    assert short_names([".", "seed-0"]) == ["sweep", "seed-0"]
+
+
 def test_four_seeds_fit_a_terminal_of_80_columns(run, two_groups, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     for name in ("slow", "fast"):

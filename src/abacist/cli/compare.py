@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -193,8 +194,8 @@ def _groups(names: list[str]) -> "tuple[list[ComparedGroup], list[Recipe]]":
 
 def short_names(paths: list[str]) -> list[str]:
     """Return the shortest ends of paths that distinguish runs, cut from the left where they are long."""
-    different = len(set(paths))
-    parts = [Path(path).parts for path in paths]
+    parts = [Path(os.path.abspath(path)).parts for path in paths]
+    different = len(set(parts))
     for count in range(1, max(map(len, parts)) + 1):
         names = ["/".join(part[-count:]) for part in parts]
         if len(set(names)) == different:
