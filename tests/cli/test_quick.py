@@ -78,3 +78,6 @@ def test_all_conflicts_of_a_shortened_training_come_in_one_line_with_a_way_out(r
 def test_quick_is_not_proposed_where_it_does_not_help(run):
     assert "--quick" not in run("train", "--training.batch_size", "0")[2]
     assert "--quick" not in run("train", "--training.warmup_steps", "2000")[2]
+    for steps in ("1" + "0" * 5_000, "0" * 5_000 + "1", "10000000"):
+        code, _, err = run("train", "--training.num_steps", steps, "--training.batch_size", "0")
+        assert (code, err.count("\n"), "--quick" in err) == (2, 1, False)

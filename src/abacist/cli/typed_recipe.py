@@ -48,9 +48,11 @@ def _problems_in(option: str, path: str) -> tuple[str, ...]:
 def _advice(recipe: Recipe, changes: Mapping[str, str]) -> str:
     """Return a sentence that proposes --quick if it makes the number of steps that was typed possible."""
     typed = changes.get("training.num_steps", "")
-    if not typed.isdecimal() or not 0 < int(typed) < recipe.training.num_steps:
+    most = recipe.training.num_steps
+    # Python does not read numbers of thousands of digits.
+    if not typed.isdecimal() or len(typed) > len(str(most)) or not 0 < int(typed) < most:
         return ""
-    fraction = max(0.001, math.floor(1000 * int(typed) / recipe.training.num_steps) / 1000)
+    fraction = max(0.001, math.floor(1000 * int(typed) / most) / 1000)
     others = {name: value for name, value in changes.items() if name != "training.num_steps"}
     try:
         override(shortened(recipe, fraction), others)
