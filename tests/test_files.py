@@ -110,6 +110,18 @@ def test_a_directory_is_made_with_its_parents_and_may_exist(tmp_path: Path) -> N
 
 
 # A file where a directory is needed stops even root, whom permissions do not stop.
+def test_a_path_without_a_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        RunError, match=r"^cannot write \.: it has no name\. Type the name of a new one"
+    ):
+        files.write_bytes(Path(), b"")
+    with pytest.raises(
+        RunError, match=r"^cannot write \.: it has no name\. Type the name of a new one"
+    ):
+        files.write_directory(Path(), {})
+
+
 def test_bytes_under_a_path_that_is_a_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(RunError, match=r"cannot write .*a\.bin: Not a directory"):

@@ -27,7 +27,7 @@ def write_bytes(path: Path, content: bytes) -> None:
     Raises:
         RunError: the file cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = _beside(path, "tmp")
     with os_errors_as_run_errors("write", path), _removed_on_failure(temporary):
         _write_to_disk(temporary, content)
         temporary.replace(path)
@@ -62,7 +62,7 @@ def write_directory(path: Path, contents: Mapping[str, bytes]) -> None:
     Raises:
         RunError: a file cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = _beside(path, "tmp")
     with os_errors_as_run_errors("write", path), _removed_on_failure(temporary):
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
@@ -76,7 +76,7 @@ def write_directory(path: Path, contents: Mapping[str, bytes]) -> None:
         else:
             # No system call that Python offers exchanges two directories. A kill between the two
             # lines loses nothing: the old directory keeps its content under another name.
-            old = path.with_name(f".{path.name}.{os.getpid()}.old")
+            old = _beside(path, "old")
             path.replace(old)
             try:
                 temporary.replace(path)
@@ -169,6 +169,13 @@ def remove_leftovers(directory: Path) -> None:
             shutil.rmtree(leftover, ignore_errors=True)
         else:
             leftover.unlink(missing_ok=True)
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    """Return a hidden path of this process beside `path`; raise `RunError` if `path` has no name."""
+    if not path.name:
+        raise RunError(f"cannot write {path}: it has no name. Type the name of a new one.")
+    return path.with_name(f".{path.name}.{os.getpid()}.{suffix}")
 
 
 @contextlib.contextmanager

@@ -87,7 +87,7 @@ def test_a_space_is_never_written_over_something(learned, tmp_path, play):
     (tmp_path / "kept").write_text("mine")
     code, result = play(str(learned.path), "--share-space", str(tmp_path))
     assert code == 2
-    assert "is in the way. Type the name of a new folder." in result
+    assert "is not an empty folder. Type the name of a new one." in result
     assert (tmp_path / "kept").read_text() == "mine"
     code, result = play(
         str(learned.path), str(learned.path), "--share-space", str(tmp_path / "twice")
@@ -95,6 +95,16 @@ def test_a_space_is_never_written_over_something(learned, tmp_path, play):
     assert code == 2
     assert "two runs are called learned" in result
     assert not (tmp_path / "twice").exists()
+
+
+def test_a_space_is_not_written_in_place_of_the_folder_that_one_is_in(
+    learned, tmp_path, play, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    code, result = play(str(learned.path), "--share-space", ".")
+    assert code == 2
+    assert result == "abacist: . is the folder that you are in. Type the name of a new one.\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_ctrl_c_ends_the_page_quietly(monkeypatch):

@@ -50,7 +50,9 @@ def write_space(runs: Sequence[str], folder: Path) -> Path:
     Raises `RunError` if the folder is not empty, or if a run has no checkpoint.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RunError(f"{folder} is in the way. Type the name of a new folder.")
+        raise RunError(f"{folder} is not an empty folder. Type the name of a new one.")
+    if not folder.name:
+        raise RunError(f"{folder} is the folder that you are in. Type the name of a new one.")
     contents = _package()
     names = []
     for text in runs:
