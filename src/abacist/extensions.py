@@ -372,6 +372,22 @@ def needed(config: Any) -> list[dict[str, Any]]:
     return [asdict(extension) for extension in sorted(extensions, key=lambda e: e.name)]
 
 
+def check_stated(record: Mapping[str, Any]) -> None:
+    """Raise `ValueError` unless a `run.json` or `plan.json` states its extensions as `needed` returns them."""
+    stated = record.get("extensions", [])
+    if not isinstance(stated, list) or not all(map(_is_stated, stated)):
+        raise ValueError("its extensions are not a list of names, sources and SHA-256")
+
+
+def _is_stated(extension: Any) -> bool:
+    return (
+        isinstance(extension, dict)
+        and isinstance(extension.get("name"), str)
+        and isinstance(extension.get("source"), str)
+        and isinstance(extension.get("sha256", 0), str | None)
+    )
+
+
 def check_loaded(record: Mapping[str, Any], path: Path) -> None:
     """Raise `RunError` unless the extensions that a run needs are loaded.
 

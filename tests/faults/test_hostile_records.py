@@ -133,6 +133,7 @@ VALUES = {
         "recipe.model.positions": ["gpt2", [3], DEEP[:50]],
         "recipe.task.kind": ["nothing", 3, ["x"]],
         "torch": [5, ["x"], None],
+        "extensions": [3, [3], [{"name": "own"}], [{"name": 5, "source": "own.py", "sha256": ""}]],
         "machine": [{"a": 1}, "x" * 100_000],
     },
     "metrics.jsonl": {

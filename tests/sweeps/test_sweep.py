@@ -7,6 +7,7 @@ import pytest
 from pretended import Pretended, outcome
 
 from abacist import files, recipes
+from abacist.cli import main
 from abacist.configuration import from_json, override
 from abacist.errors import ConfigurationError, RunError
 from abacist.recipes import examinations
@@ -252,6 +253,10 @@ def test_a_plan_is_read_back_as_it_was_written(tmp_path):
         ("threads", 0),
         ("examination", "none"),
         ("score", {"digits": ["x"]}),
+        ("extensions", 3),
+        ("extensions", [3]),
+        ("extensions", [{"name": "own", "source": 4, "sha256": None}]),
+        ("extensions", [{"name": "own", "source": "own.py"}]),
     ],
 )
 def test_a_damaged_plan_is_refused_in_one_line(tmp_path, key, value):
@@ -261,6 +266,41 @@ def test_a_damaged_plan_is_refused_in_one_line(tmp_path, key, value):
     with pytest.raises(RunError, match=r"plan\.json is damaged") as error:
         plans.read(tmp_path)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("seconds", "fast"),
+        ("rows", 3),
+        ("rows.0", "a row"),
+        ("rows.0.errors", "none"),
+        ("rows.0.errors", 11),
+        ("rows.0.suite", None),
+        ("curve.0", {}),
+        ("curve.0.exact_match", "all"),
+        ("curve.0.step", 1.5),
+        ("certificate", []),
+        ("certificate", {"certified": "yes", "smallest_margin": 1}),
+        ("certificate.smallest_margin", "large"),
+        ("steps_to_target", [1]),
+        ("unknown", 1),
+    ],
+)
+def test_a_damaged_outcome_counts_as_unfinished(tmp_path, path, value, capsys):
+    plan = choices(seeds=[0, 1]).plan()
+    sweep.start(plan, tmp_path / "sweep", Pretended(lambda trial: outcome(trial.seed)))
+    file = tmp_path / "sweep" / "seed-1" / "outcome.json"
+    *parents, last = [int(key) if key.isdecimal() else key for key in path.split(".")]
+    inner = record = json.loads(file.read_text())
+    for key in parents:
+        inner = inner[key]
+    inner[last] = value
+    file.write_text(json.dumps(record))
+    results = sweep.read(tmp_path / "sweep")
+    assert results.unfinished == 1
+    assert [outcome.seed for outcome in results.groups[0].outcomes] == [0]
+    assert main(["report", str(tmp_path / "sweep"), "--out", str(tmp_path / "page.html")]) == 0
 
 
 def test_a_trial_is_asked_what_its_table_of_scores_says():

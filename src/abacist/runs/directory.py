@@ -358,7 +358,8 @@ def read_run_json(directory: RunDirectory) -> dict[str, Any]:
 def read_versioned(path: Path) -> dict[str, Any]:
     """Read a JSON object that states its format version.
 
-    Raises `RunError` if the file is damaged or the version is not `FORMAT_VERSION`.
+    Raises `RunError` if the file is damaged, its extensions included, or the version is not
+    `FORMAT_VERSION`.
     """
     try:
         with files.os_errors_as_run_errors("read", path):
@@ -374,6 +375,10 @@ def read_versioned(path: Path) -> dict[str, Any]:
             f"{path} has {written} and this abacist reads version {FORMAT_VERSION} only. "
             "Train the run again, with another --out."
         )
+    try:
+        extensions.check_stated(record)
+    except ValueError as error:
+        raise RunError(f"{path} is damaged: {error}.") from error
     return record
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from abacist import files
+from abacist.configuration import from_json
+from abacist.errors import ConfigurationError
 from abacist.intervals import Proportion
 
 
@@ -98,9 +100,32 @@ CURVE_POINTS = 60
 def read(path: Path) -> Outcome | None:
     """Return the outcome that a file holds; None if there is no such file or it is damaged."""
     try:
-        return Outcome(**files.parse_json(path.read_bytes()))
-    except (OSError, ValueError, TypeError):
+        outcome: Outcome = from_json(Outcome, files.parse_json(path.read_bytes()), "outcome")
+        _check(outcome)
+    except (OSError, ValueError, KeyError, TypeError, ConfigurationError):
         return None
+    return outcome
+
+
+def _check(outcome: Outcome) -> None:
+    """Raise `TypeError`, `KeyError` or `ValueError` unless the parts of an outcome can be counted and shown."""
+    for row in outcome.rows:
+        kinds = [type(row[name]) for name in ("suite", "name", "measure", "errors", "n")]
+        if kinds != [str, str, str, int, int] or not 0 <= row["errors"] <= row["n"]:
+            raise ValueError("a row counts the errors of problems")
+    for point in outcome.curve:
+        if type(point["step"]) is not int or point["step"] < 0:
+            raise ValueError("a point of a curve has a step")
+        _check_number(point["exact_match"])
+    if outcome.certificate is not None:
+        _check_number(outcome.certificate["smallest_margin"])
+        if type(outcome.certificate["certified"]) is not bool:
+            raise TypeError("a model is certified or not")
+
+
+def _check_number(value: Any) -> None:
+    if value is not None and type(value) not in (int, float):
+        raise TypeError("a value is a number or missing")
 
 
 @dataclass(frozen=True)
