@@ -115,6 +115,21 @@ def test_a_recipe_that_transformers_cannot_express_travels_as_a_run(
     assert "**Not certified:**" in (remote / "maria/multiply/README.md").read_text()
 
 
+def test_a_model_card_keeps_operators_and_escapes_what_means_something_in_markdown(
+    tmp_path, quick_settings
+):
+    settings = quick_settings | {"task.operations": "+,*", "task.weights": "1,1"}
+    settings |= {"format": "usual", "model.positions": "sinusoidal"}
+    run = abacist.train("add", out=tmp_path / "run", settings=settings)
+    run.score()
+    record = json.loads(run.directory.scorecard.read_text())
+    record["sections"]["lengths"]["rows"][0]["name"] = "3 * 4 | <b>[x](y)"
+    run.directory.scorecard.write_text(json.dumps(record))
+    card = export.repository(run).contents["README.md"].decode()
+    assert "--task.operations '+,*'" in card
+    assert r"| 3 \* 4 \| \<b\>\[x\](y) |" in card
+
+
 def test_commands_take_a_run_on_the_hub(remote, capsys):
     assert main(["push", EXAMPLE, "user1/add"]) == 0
     assert main(["solve", "hf://user1/add", "95+7"]) == 0

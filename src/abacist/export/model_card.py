@@ -1,12 +1,14 @@
 """The model card, which the Hub shows: what the model calculates, what is proved and measured, how to use it."""
 
 import json
+import re
+from dataclasses import replace
 
 from abacist import __version__, extensions
 from abacist.export.exportable import Exportable
 from abacist.reports import run_records
 from abacist.reports.repeat_command import command
-from abacist.reports.tables import markdown, number, score_table
+from abacist.reports.tables import Table, markdown, number, score_table
 from abacist.runs.run import Run
 
 _USE = """\
@@ -104,7 +106,7 @@ def _measured(exportable: Exportable) -> str:
     """Return a table of all sections of the scorecard that speak of these weights."""
     records = run_records.read(exportable.run.directory, exportable.run.identity)
     tables = [
-        f"### {_plain(section.title)}\n\n{markdown(score_table('', section.rows))}\n"
+        f"### {_plain(section.title)}\n\n{markdown(_escaped(score_table('', section.rows)))}\n"
         for section in records.sections.values()
         if section.rows
     ]
@@ -132,7 +134,8 @@ def _origin(exportable: Exportable) -> str:
             f"| extensions that do not travel | {_plain(', '.join(exportable.extensions))} |"
         )
     if repeat is not None:
-        lines.append(f"\nTo train it again:\n\n    {_plain(repeat)}")
+        # Nothing in an indented line of code means anything in Markdown.
+        lines.append(f"\nTo train it again:\n\n    {_one_line(repeat)}")
     return "\n".join(lines) + "\n"
 
 
@@ -147,5 +150,14 @@ def _citation(exportable: Exportable) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text from a run's directory without characters that mean something in Markdown or HTML."""
-    return "".join(c for c in text if c.isprintable() and c not in "`|<>*[]")
+    """Return text from a run's directory, escaped where it would mean something in Markdown or HTML."""
+    return re.sub(r"[\\`|<>*\[\]&]", r"\\\g<0>", _one_line(text))
+
+
+def _one_line(text: str) -> str:
+    return "".join(c for c in text if c.isprintable())
+
+
+def _escaped(table: Table) -> Table:
+    groups = [[[_plain(cell) for cell in row] for row in group] for group in table.groups]
+    return replace(table, groups=groups)
