@@ -23,7 +23,8 @@ def certified_run(certified) -> ShownRun:
         reason="adds all pairs of non-negative integers of every length.",
         neighbourhoods=24_518,
         smallest_margin=8.8,
-        rounding_bound=0.14,
+        remaining_margin=8.66,
+        rounding_is_proved=True,
     )
     shown_run.__dict__["records"] = replace(shown_run.records, certificate=proof)
     return shown_run
@@ -57,9 +58,22 @@ def test_the_card_speaks_of_all_parts_on(certified_run):
     assert "logit" not in before_details
     assert "24,518" in card
     assert "Certified" not in _header(certified_run)
+    details = (
+        "The smallest margin is 8.80 logits, of which float32 leaves at least 8.66 on any machine."
+    )
+    assert details in card
     off = answer_card(answer(certified_run, "458+67", certified_run.heads))
     assert "The certificate is about all parts on." in off
     assert "The certificate is about" not in answer_card(answer(certified_run, "458+67"))
+
+
+def test_rounding_that_was_only_measured_is_not_called_bounded(certified_run):
+    shown_run = ShownRun("measured", certified_run.run)
+    proof = replace(certified_run.records.certificate, rounding_is_proved=False, rounding_bound=3.0)
+    shown_run.__dict__["records"] = replace(certified_run.records, certificate=proof)
+    assert "and rounding in float32 was measured on this machine, not bounded." in certificate_card(
+        shown_run
+    )
 
 
 def test_a_run_without_a_proof_says_how_to_try_one(looped):

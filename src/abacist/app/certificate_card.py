@@ -14,7 +14,7 @@ from abacist.certificates.record import Certificate
 from abacist.reports.certificate_picture import tiles
 from abacist.reports.html_builder import Markup, code, element, figure, together
 from abacist.reports.run_report import headline
-from abacist.reports.tables import shortened
+from abacist.reports.tables import number, shortened
 
 
 def certificate_card(shown_run: ShownRun) -> Markup:
@@ -57,16 +57,14 @@ def certificate_card(shown_run: ShownRun) -> Markup:
 
 def _details(proof: Certificate) -> Markup:
     """The figures of the proof, folded."""
-    margin = "" if proof.smallest_margin is None else f"{proof.smallest_margin:.2f}"
-    bound = "" if proof.rounding_bound is None else f"{proof.rounding_bound:.2g}"
+    margin = number(proof.smallest_margin, ".2f")
     return element(
         "details",
         element("summary", "Details of the proof"),
         element(
             "p",
             f"{proof.neighbourhoods:,} neighbourhoods were checked and {proof.wrong:,} are wrong. "
-            f"The right logit leads by at least {margin}, of which an implementation in "
-            f"{proof.precision} loses at most {bound} by rounding.",
+            f"The smallest margin is {margin} logits, {proof.rounding}.",
         ),
     )
 
