@@ -1,12 +1,14 @@
 """Progress: estimates that count down, and nothing that reads as if time stood still."""
 
 import re
+import sys
 
 import pytest
 
 from abacist.cli import progress
 from abacist.cli.progress import Ticker, time_left
 from abacist.data.check import check
+from abacist.reports.terminal import console
 
 
 class Clock:
@@ -71,6 +73,24 @@ def test_steps_of_an_earlier_process_do_not_shorten_the_estimate(clock, capsys):
             ticker.update(901 + second, 1_000)
     # One step a second.
     assert estimates(capsys.readouterr().err) == list(range(98, 89, -1))
+
+
+def test_a_line_above_the_bar_is_printed_whole_with_its_brackets(clock, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    hint = "interrupted. Resume with: abacist train --resume --out 'runs/t[red]x/:smile:/a-long-name'"
+    with Ticker("training", unit="steps") as ticker:
+        clock.now += 10
+        ticker.update(1, 10, "t[red]x")
+        ticker.say(hint)
+    printed = capsys.readouterr().err
+    assert hint in printed
+    assert "t[red]x\n" in re.sub(r"\x1b[^A-Za-z]*[A-Za-z]| +(?=\n)", "", printed)
+
+
+def test_a_path_is_printed_with_its_brackets(capsys):
+    console().print("Drawn: runs/t[red]x/:smile:.png", soft_wrap=True)
+    assert capsys.readouterr().out == "Drawn: runs/t[red]x/:smile:.png\n"
 
 
 @pytest.mark.parametrize(

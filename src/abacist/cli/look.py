@@ -28,6 +28,8 @@ def run(arguments: list[str]) -> int:
             "Type abacist look latest 12+34."
         )
 
+    from rich.text import Text
+
     from abacist import files
     from abacist.inspection.lens import ALL, LENSES
     from abacist.reports import csv_records, lens_views, matplotlib_figures, terminal
@@ -57,7 +59,8 @@ def run(arguments: list[str]) -> int:
         return 0
     console = terminal.console()
     for name, shown in views.items():
-        console.print(f"[bold]{name}[/]: {LENSES[name].summary}", soft_wrap=True)
+        title = Text.assemble((name, "bold"), f": {LENSES[name].summary}")
+        console.print(title, soft_wrap=True)
         console.print(terminal.Shown(shown), "")
     for note in notes:
         console.print(note, style="dim", soft_wrap=True)

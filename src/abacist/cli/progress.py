@@ -76,7 +76,8 @@ class Ticker:
         """Print a line that stays, above the bar if there is one."""
         self._last_line = time.monotonic()
         if self._bar is not None:
-            self._bar.console.print(text, highlight=False)
+            # Lines are not broken, so that a command in them can be copied.
+            self._bar.console.print(text, soft_wrap=True)
         else:
             print(text, file=sys.stderr, flush=True)
 
@@ -96,10 +97,10 @@ class Ticker:
         if self._bar is None:
             self._bar = Progress(
                 SpinnerColumn(),
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(bar_width=20),
-                TextColumn("{task.fields[texts]}"),
-                console=Console(stderr=True),
+                TextColumn("{task.fields[texts]}", markup=False),
+                console=Console(stderr=True, highlight=False, markup=False, emoji=False),
                 transient=True,
             )
             self._task = self._bar.add_task(self.title, total=total, texts="")

@@ -31,8 +31,11 @@ _NARROWEST_TEXT = 24
 
 
 def console() -> Console:
-    """Standard output; without colours if it is no terminal or NO_COLOR is set."""
-    return Console(highlight=False)
+    """Standard output; without colours if it is no terminal or NO_COLOR is set.
+
+    Text is printed as it is: brackets and colons in paths and answers are not markup.
+    """
+    return Console(highlight=False, markup=False, emoji=False)
 
 
 @dataclass(frozen=True)
