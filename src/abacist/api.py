@@ -57,10 +57,12 @@ def train(
 def resume(path: str | Path, observer: Observer | None = None, progress: bool = True) -> Run:
     """Resume an interrupted run. It ends with the same bits as if it had never stopped.
 
-    `progress` shows a bar in notebooks, as it does for `train`.
+    `path` is a run directory, or `latest` for the newest one under `runs/`. `progress` shows a bar in
+    notebooks, as it does for `train`.
     """
     extensions.load_installed()
+    run_directory = directory.find(str(path))
     if progress and is_notebook():
-        recipe, _ = read_recipe(directory.find(str(path)))
+        recipe, _ = read_recipe(run_directory)
         observer = NotebookProgress(recipe.training, observer or Observer())
-    return training.resume(Path(path), observer)
+    return training.resume(run_directory.path, observer)

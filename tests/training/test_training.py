@@ -187,6 +187,13 @@ def test_an_existing_directory_is_refused_without_overwrite(untrained, quick_set
     abacist.train("add", out=untrained.path, settings=quick_settings, threads=1, overwrite=True)
 
 
+def test_the_newest_run_is_resumed_by_the_name_latest(untrained, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    untrained.path.rename(tmp_path / "runs" / "add")
+    assert abacist.resume("latest").path == Path("runs/add")
+
+
 def test_a_run_that_is_being_trained_is_neither_resumed_nor_overwritten(untrained, quick_settings):
     refused = pytest.raises(RunError, match=r"untrained is being written by another process\.")
     with files.locked(untrained.path):
