@@ -78,7 +78,9 @@ def test_steps_of_an_earlier_process_do_not_shorten_the_estimate(clock, capsys):
 def test_a_line_above_the_bar_is_printed_whole_with_its_brackets(clock, capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "60")
-    hint = "interrupted. Resume with: abacist train --resume --out 'runs/t[red]x/:smile:/a-long-name'"
+    hint = (
+        "interrupted. Resume with: abacist train --resume --out 'runs/t[red]x/:smile:/a-long-name'"
+    )
     with Ticker("training", unit="steps") as ticker:
         clock.now += 10
         ticker.update(1, 10, "t[red]x")

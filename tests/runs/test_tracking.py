@@ -9,7 +9,24 @@ import pytest
 import abacist
 from abacist.errors import ConfigurationError
 from abacist.runs.tracking import Tracked
-from abacist.training.loop import Observer
+from abacist.training.loop import Forwarding, Observer
+
+
+def test_every_event_is_passed_on_with_its_arguments():
+    events = {name: method for name, method in vars(Observer).items() if name.startswith("on_")}
+    calls = []
+
+    def recording(name):
+        return lambda self, *arguments: calls.append((name, arguments))
+
+    inner = type("Recording", (Observer,), {name: recording(name) for name in events})()
+    expected = []
+    for name, method in events.items():
+        arguments = tuple(object() for _ in range(method.__code__.co_argcount - 1))
+        getattr(Forwarding(inner), name)(*arguments)
+        expected.append((name, arguments))
+    assert len(calls) == 8
+    assert calls == expected
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

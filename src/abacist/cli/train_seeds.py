@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from abacist import extensions
+from abacist.cli import named_run
 from abacist.cli.typed_recipe import check_unchanged, typed_recipe
 from abacist.errors import ConfigurationError
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def resumes_many(parsed: argparse.Namespace) -> bool:
     """Whether the directory to be resumed is one of many seeds."""
-    return bool(parsed.resume and parsed.out and (Path(parsed.out) / "plan.json").is_file())
+    return bool(parsed.resume and parsed.out and named_run.is_group(parsed.out))
 
 
 def run(parsed: argparse.Namespace, changes: dict[str, str]) -> int:

@@ -53,7 +53,6 @@ _EXPRESSIBLE = {
     "transformers": "decoders of a plain format, such as add, subtract, spaced and looped-abacus-small",
 }
 """What a target can express, for targets that cannot express every recipe."""
-_EPSILONS = {"layer": 1e-5, "rms": 1e-6}
 
 
 @dataclass(frozen=True)
@@ -107,11 +106,6 @@ class Exportable:
         task = self.run.recipe.task
         assert isinstance(task, (ArithmeticConfig, SortingConfig))
         return task.longest_operand if isinstance(task, ArithmeticConfig) else task.max_digits
-
-    @property
-    def epsilon(self) -> float:
-        """The number under the root of a normalisation."""
-        return self.config.norm_epsilon or _EPSILONS[self.config.norm]
 
     @property
     def windows(self) -> list[tuple[str, int, int]]:

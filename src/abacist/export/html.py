@@ -98,7 +98,7 @@ def _data(exportable: Exportable) -> dict[str, object]:
         "settings": {
             "heads": config.num_heads,
             "norm": config.norm,
-            "epsilon": exportable.epsilon,
+            "epsilon": exportable.config.epsilon,
             "activation": config.activation,
             "windows": exportable.windows,
         },

@@ -99,7 +99,7 @@ def submission(exportable: Exportable) -> str:
 def _file(exportable: Exportable, board: str) -> str:
     run, config, operation = exportable.run, exportable.config, exportable.operation
     kind = "LayerNorm" if config.norm == "layer" else "RMSNorm"
-    norm = f"nn.{kind}(WIDTH, eps={exportable.epsilon!r})"
+    norm = f"nn.{kind}(WIDTH, eps={exportable.config.epsilon!r})"
     problem = _PROBLEMS[operation]
     certificate = exportable.certificate
     origin = {

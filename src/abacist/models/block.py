@@ -14,8 +14,8 @@ from abacist.models.views import View
 def make_norm(config: ModelConfig) -> nn.Module:
     """Build a LayerNorm (arXiv 1607.06450) or RMSNorm (arXiv 1910.07467) over the width D."""
     if config.norm == "layer":
-        return nn.LayerNorm(config.width, eps=config.norm_epsilon or 1e-5)
-    return nn.RMSNorm(config.width, eps=config.norm_epsilon or 1e-6)
+        return nn.LayerNorm(config.width, eps=config.epsilon)
+    return nn.RMSNorm(config.width, eps=config.epsilon)
 
 
 class MLP(nn.Module):

@@ -312,6 +312,11 @@ class ModelConfig(Config):
         return self.dropout if dropped in self.dropout_on else 0.0
 
     @property
+    def epsilon(self) -> float:
+        """Number added to the mean square under the root of a normalisation."""
+        return self.norm_epsilon or {"layer": 1e-5, "rms": 1e-6}[self.norm]
+
+    @property
     def is_gated(self) -> bool:
         """Whether a second map of an MLP's input multiplies its hidden activations."""
         return self.activation in ("geglu", "swiglu")

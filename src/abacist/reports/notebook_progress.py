@@ -9,11 +9,10 @@ import sys
 import time
 from typing import Any
 
-from abacist.formats.annotated import AnnotatedTokens
 from abacist.intervals import percent
 from abacist.training.config import TrainingConfig
-from abacist.training.loop import Observer
-from abacist.training.metrics import Beginning, Metrics, Repair
+from abacist.training.loop import Forwarding, Observer
+from abacist.training.metrics import Metrics
 
 _SECONDS_BETWEEN_UPDATES = 0.2
 _WIDTH = 30
@@ -26,12 +25,13 @@ def is_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-class NotebookProgress(Observer):
+class NotebookProgress(Forwarding):
     """Shows the progress of a training in a notebook, and passes every event on."""
 
     def __init__(self, config: TrainingConfig, inner: Observer) -> None:
         """Show the steps of a training as a full bar, which a round of repairs makes longer."""
-        self.config, self.inner = config, inner
+        super().__init__(inner)
+        self.config = config
         self.step, self.loss = 0, ""
         self.accuracy = ""
         self._display: Any = None
@@ -40,20 +40,17 @@ class NotebookProgress(Observer):
     def on_beginning_step(self, number: int, step: int, loss: float) -> None:
         self.step, self.loss = step, f"beginning {number + 1}, loss {loss:.4f}"
         self._show_now_and_then()
-        self.inner.on_beginning_step(number, step, loss)
-
-    def on_beginning(self, beginning: Beginning) -> None:
-        self.inner.on_beginning(beginning)
+        super().on_beginning_step(number, step, loss)
 
     def on_start(self, parameters: int, threads: int, step: int) -> None:
         self.step = step
         self._show()
-        self.inner.on_start(parameters, threads, step)
+        super().on_start(parameters, threads, step)
 
     def on_step(self, step: int, loss: float) -> None:
         self.step, self.loss = step, f"loss {loss:.4f}"
         self._show_now_and_then()
-        self.inner.on_step(step, loss)
+        super().on_step(step, loss)
 
     def on_metrics(self, metrics: Metrics) -> None:
         shares = {"token accuracy": metrics.token_accuracy, "exact match": metrics.exact_match}
@@ -64,16 +61,7 @@ class NotebookProgress(Observer):
         )
         self.accuracy += f" of {metrics.exact_match.n:,} validation problems"
         self._show()
-        self.inner.on_metrics(metrics)
-
-    def on_checkpoint(self, step: int) -> None:
-        self.inner.on_checkpoint(step)
-
-    def on_check(self, repair: Repair) -> None:
-        self.inner.on_check(repair)
-
-    def on_divergence(self, step: int, batch: AnnotatedTokens) -> None:
-        self.inner.on_divergence(step, batch)
+        super().on_metrics(metrics)
 
     @property
     def text(self) -> str:

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from abacist.errors import ConfigurationError
-from abacist.formats.annotated import AnnotatedTokens
-from abacist.training.loop import Observer
-from abacist.training.metrics import Beginning, Metrics, Repair
+from abacist.training.loop import Forwarding, Observer
+from abacist.training.metrics import Metrics
 
 
 class _Tracker(Protocol):
@@ -58,28 +57,20 @@ TRACKERS = tuple(_TRACKERS)
 """Names of the trackers that metrics can be sent to."""
 
 
-class Tracked(Observer):
+class Tracked(Forwarding):
     """An observer that sends all metrics to some trackers and passes every call to another observer."""
 
     def __init__(self, names: Sequence[str], path: Path, inner: Observer) -> None:
         """Prepare to track the run in the directory `path`; raise `ConfigurationError` as `check` does."""
         check(names)
-        self.names, self.path, self.inner = names, path, inner
+        super().__init__(inner)
+        self.names, self.path = names, path
         self.trackers: list[_Tracker] = []
-
-    def on_beginning_step(self, number: int, step: int, loss: float) -> None:
-        self.inner.on_beginning_step(number, step, loss)
-
-    def on_beginning(self, beginning: Beginning) -> None:
-        self.inner.on_beginning(beginning)
 
     def on_start(self, parameters: int, threads: int, step: int) -> None:
         # Not earlier: until now there was no directory to write to.
         self.trackers = [_TRACKERS[name](self.path) for name in self.names]
-        self.inner.on_start(parameters, threads, step)
-
-    def on_step(self, step: int, loss: float) -> None:
-        self.inner.on_step(step, loss)
+        super().on_start(parameters, threads, step)
 
     def on_metrics(self, metrics: Metrics) -> None:
         values = {
@@ -92,16 +83,7 @@ class Tracked(Observer):
         }
         for tracker in self.trackers:
             tracker.log({k: v for k, v in values.items() if v is not None}, metrics.step)
-        self.inner.on_metrics(metrics)
-
-    def on_checkpoint(self, step: int) -> None:
-        self.inner.on_checkpoint(step)
-
-    def on_check(self, repair: Repair) -> None:
-        self.inner.on_check(repair)
-
-    def on_divergence(self, step: int, batch: AnnotatedTokens) -> None:
-        self.inner.on_divergence(step, batch)
+        super().on_metrics(metrics)
 
     def __enter__(self) -> "Tracked":
         return self

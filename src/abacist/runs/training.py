@@ -40,8 +40,8 @@ from abacist.training import checkpoint
 from abacist.training.beginnings import best_of, seed_weights, try_beginning
 from abacist.training.checkpoint import Checkpoint, Progress
 from abacist.training.checkpoint_paths import path_of
-from abacist.training.loop import Observer, Training, Validation
-from abacist.training.metrics import Beginning, Metrics, Repair, StepLoss
+from abacist.training.loop import Forwarding, Observer, Training, Validation
+from abacist.training.metrics import Beginning, Metrics, StepLoss
 from abacist.training.optimizer import Optimizer
 from abacist.training.processes import Processes, joined
 from abacist.training.threads import fastest_threads, usable_processors
@@ -292,11 +292,12 @@ def _prepare(run: Run, begin: Progress) -> None:
     directory.forget_after(begin.step)
 
 
-class _Recorder(Observer):
+class _Recorder(Forwarding):
     """Writes records into the run directory, copies the embeddings, and passes every call on."""
 
     def __init__(self, run: Run, inner: Observer) -> None:
-        self.run, self.inner = run, inner
+        super().__init__(inner)
+        self.run = run
         self.directory, self.config = run.directory, run.recipe.training
         self.every = self.config.record_embeddings_every
 
@@ -305,18 +306,18 @@ class _Recorder(Observer):
             embeddings.forget_after(self.directory.embeddings, step)
             if step == 0:
                 embeddings.record(self.directory.embeddings, self.run.model, 0)
-        self.inner.on_start(parameters, threads, step)
+        super().on_start(parameters, threads, step)
 
     def on_step(self, step: int, loss: float) -> None:
         if self.every is not None and step % self.every == 0:
             embeddings.record(self.directory.embeddings, self.run.model, step)
         if self.config.record_loss_every and (step - 1) % self.config.record_loss_every == 0:
             self.directory.append(self.directory.losses, to_json(StepLoss(step, loss)))
-        self.inner.on_step(step, loss)
+        super().on_step(step, loss)
 
     def on_metrics(self, metrics: Metrics) -> None:
         self.directory.append(self.directory.metrics, to_json(metrics))
-        self.inner.on_metrics(metrics)
+        super().on_metrics(metrics)
 
     def on_checkpoint(self, step: int) -> None:
         if self.config.watch:
@@ -325,17 +326,14 @@ class _Recorder(Observer):
                 record = {"step": step} | solution.to_json()
                 self.directory.append(self.directory.watched, record)
             self.run.model.train()
-        self.inner.on_checkpoint(step)
-
-    def on_check(self, repair: Repair) -> None:
-        self.inner.on_check(repair)
+        super().on_checkpoint(step)
 
     def on_divergence(self, step: int, batch: AnnotatedTokens) -> None:
         ids = batch.ids.tolist()
         lines = [self.run.format.vocabulary.decode(line) for line in ids]
         record = {"step": step, "lines": lines, "ids": ids}
         files.write_json(self.directory.nonfinite_batch, record)
-        self.inner.on_divergence(step, batch)
+        super().on_divergence(step, batch)
 
 
 def _batches(

@@ -78,6 +78,37 @@ class Observer:
         """Called with the batch on which the loss is not finite, and the number of its step from 1."""
 
 
+class Forwarding(Observer):
+    """Passes every event on to another observer. Subclasses add what they do with some of them."""
+
+    def __init__(self, inner: Observer) -> None:
+        self.inner = inner
+
+    def on_start(self, parameters: int, threads: int, step: int) -> None:
+        self.inner.on_start(parameters, threads, step)
+
+    def on_beginning_step(self, number: int, step: int, loss: float) -> None:
+        self.inner.on_beginning_step(number, step, loss)
+
+    def on_beginning(self, beginning: Beginning) -> None:
+        self.inner.on_beginning(beginning)
+
+    def on_step(self, step: int, loss: float) -> None:
+        self.inner.on_step(step, loss)
+
+    def on_metrics(self, metrics: Metrics) -> None:
+        self.inner.on_metrics(metrics)
+
+    def on_checkpoint(self, step: int) -> None:
+        self.inner.on_checkpoint(step)
+
+    def on_check(self, repair: Repair) -> None:
+        self.inner.on_check(repair)
+
+    def on_divergence(self, step: int, batch: AnnotatedTokens) -> None:
+        self.inner.on_divergence(step, batch)
+
+
 class TrainingStopped(Exception):
     """An observer has stopped the training for good, and says why."""
 
