@@ -163,7 +163,7 @@ def test_prove_is_given_up_where_it_would_take_longer_than_asked_for(run, certif
     assert "more than the time limit" in out
     code, _, err = run("prove", str(certified.path), "--max-minutes", "0")
     assert code == 2
-    assert "whole number from 1 up" in _one_line(err)
+    assert "whole number of at least 1" in _one_line(err)
 
 
 def test_prove_exits_1_with_a_counterexample(run, untrained):
@@ -347,7 +347,7 @@ def test_a_run_of_another_format_version_is_refused(run, untrained, certified, c
         (["train", "--task.min_digits", "11"], "must be 1 to 10, got 11"),
         (["train", "--training.learning_rate", "-1"], "got -1.0"),
         (["train", "--training.learning_rate", "nan"], "got nan"),
-        (["train", "--seed", "-1"], "whole number from 0 up"),
+        (["train", "--seed", "-1"], "whole number of at least 0"),
         (["train", "--sed", "1"], "did you mean '--seed'?"),
         (["train", "--out", "/proc/none"], "cannot write"),
         (["train", "--resume", "--out", "nowhere"], "there is no run nowhere"),
@@ -355,7 +355,7 @@ def test_a_run_of_another_format_version_is_refused(run, untrained, certified, c
         (["train", "--resume", "--overwrite"], "--overwrite belongs to the start of a run"),
         (["train", "--resume", "--seeds", "3"], "it has no plan.json"),
         (["train", "--seeds", "2", "--threads", "auto"], "needs a number of threads, got auto"),
-        (["train", "--threads", "two"], "whole number from 1 up, got 'two'"),
+        (["train", "--threads", "two"], "whole number of at least 1, got 'two'"),
         (["train", "--seed", "9" * 30], "seed must be 0 to"),
         (["train", "--threads", "1000000"], "threads must be 1 to"),
         (["train", "--training.num_steps", "50"], "Try --training.warmup_steps 5."),

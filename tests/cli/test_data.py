@@ -137,7 +137,7 @@ def test_the_longest_carry_chain_is_counted_as_by_hand():
         (["data", "export", "add", "--out", "x.csv"], "ending in .jsonl"),
         (["data", "export", "add", "--out", "/proc/x.jsonl"], "cannot write"),
         (["data", "check", "add", "--out", "x.pdf"], "draws a .png"),
-        (["data", "check", "add", "--num-problems", "0"], "from 1 up"),
+        (["data", "check", "add", "--num-problems", "0"], "of at least 1"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -62,7 +62,7 @@ def test_a_sweep_trains_scores_and_proves_every_trial_and_is_resumed(
         (["sweep", "--over", "model.norm=rms", "--over", "model.norm=layer"], "is typed twice"),
         (["sweep", "--resume"], "--resume needs the directory of a sweep"),
         (["sweep", "--resume", "--out", "."], "it has no plan.json"),
-        (["sweep", "some.toml", "--over", "model.width=8"], "--over belongs into some.toml"),
+        (["sweep", "some.toml", "--over", "model.width=8"], "--over belongs in some.toml"),
         (["sweep", "add", "--seeds", "20000"], "more than 10,000 trials. Type --yes"),
         (["sweep", "add", "--seeds", "1000001"], "must be a whole number from 1 to 1,000,000"),
         (["train", "add", "--seeds", "1000001"], "must be a whole number from 1 to 1,000,000"),

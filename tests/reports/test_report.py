@@ -93,6 +93,7 @@ def test_a_page_loads_nothing_and_runs_nothing(trained_once, kind):
 def test_a_page_can_be_read_by_everyone(trained_once, kind):
     page = page_of(trained_once[kind].directory)
     assert page.all("html")[0]["lang"] == "en"
+    assert [nav["aria-label"] for nav in page.all("nav")] == ["Contents"]
     assert page.headings[0][0] == 1
     levels = [level for level, _ in page.headings]
     assert levels.count(1) == 1

@@ -142,7 +142,7 @@ def test_random_and_tuned_settings_need_values(tmp_path):
 
 def test_what_is_no_toml_is_refused_with_its_line(tmp_path):
     path = write(tmp_path, "recipe = add\n")
-    with pytest.raises(ConfigurationError, match=r"sweep\.toml is no TOML: .*line 1"):
+    with pytest.raises(ConfigurationError, match=r"sweep\.toml is not valid TOML: .*line 1"):
         sweep_file.read(path)
     with pytest.raises(ConfigurationError, match="cannot be read"):
         sweep_file.read(tmp_path / "missing.toml")

@@ -184,8 +184,10 @@ class _WholeNumber:
         except ValueError:
             value = self.low - 1
         if value < self.low or (self.high is not None and value > self.high):
-            range_ = f"{self.low} up" if self.high is None else f"{self.low} to {self.high:,}"
-            raise argparse.ArgumentTypeError(f"must be a whole number from {range_}, got {text!r}")
+            range_ = f"of at least {self.low}"
+            if self.high is not None:
+                range_ = f"from {self.low} to {self.high:,}"
+            raise argparse.ArgumentTypeError(f"must be a whole number {range_}, got {text!r}")
         return value
 
 

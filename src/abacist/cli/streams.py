@@ -61,7 +61,7 @@ def complain(message: object) -> None:
 
 
 def note(message: str) -> None:
-    """Print one line to standard error that is no complaint."""
+    """Print one line to standard error that is not an error."""
     print(message, file=sys.stderr, flush=True)
 
 

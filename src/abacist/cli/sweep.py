@@ -204,7 +204,7 @@ def _plan_of_file(parsed: argparse.Namespace, changes: dict[str, str]) -> "Plan"
     }
     if typed := [name for name, value in options.items() if value]:
         raise ConfigurationError(
-            f"{typed[0]} belongs into {parsed.what}, which says what the sweep is. Write it there."
+            f"{typed[0]} belongs in {parsed.what}, which says what the sweep is. Write it there."
         )
     return sweep_file.read(Path(parsed.what), parsed.seeds, parsed.yes)
 

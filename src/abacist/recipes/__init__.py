@@ -69,13 +69,13 @@ def find(name: str) -> Recipe:
     """
     if name not in RECIPES:
         raise ConfigurationError(f"unknown recipe {name!r}: {nearest(name, RECIPES)}")
-    made = RECIPES[name]()
-    if not isinstance(made, Recipe):
+    built_recipe = RECIPES[name]()
+    if not isinstance(built_recipe, Recipe):
         raise ConfigurationError(
-            f"the recipe {name!r} must return a Recipe, got {type(made).__name__}. "
+            f"the recipe {name!r} must return a Recipe, got {type(built_recipe).__name__}. "
             "Try return own_recipe(...)."
         )
-    return made
+    return built_recipe
 
 
 def recipe(name: str) -> Callable[[Callable[[], Recipe]], Callable[[], Recipe]]:

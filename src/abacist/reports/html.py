@@ -59,7 +59,7 @@ def page(title: str, lead: Sequence[Markup], parts: Sequence[Part]) -> str:
     body = element(
         "body",
         element("header", element("h1", title), *lead),
-        element("nav", element("ul", *links), aria_label="Context"),
+        element("nav", element("ul", *links), aria_label="Contents"),
         element("main", *sections),
     )
     return f'<!doctype html>\n<html lang="en">{together([head, body])}</html>\n'

@@ -24,7 +24,7 @@ from abacist.training.loop import TrainingInterrupted
 from abacist.training.threads import usable_processors
 
 # On Linux, processes are forked from one that has imported torch and does nothing else, which saves
-# each trial seconds. Elsewhere system libraries do not bear it.
+# each trial seconds. On other systems, forking can break system libraries.
 _context: Any = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
 
 

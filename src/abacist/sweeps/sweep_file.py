@@ -72,7 +72,7 @@ def read(path: Path, num_seeds: int | None = None, is_insisted: bool = False) ->
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{path} is no TOML: {error}.") from error
+        raise ConfigurationError(f"{path} is not valid TOML: {error}.") from error
     if num_seeds is not None:
         table["seeds"] = num_seeds
     return _Reader(path, text).plan(table, is_insisted)
