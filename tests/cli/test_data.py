@@ -109,6 +109,36 @@ def test_splits_that_overlap_would_be_found(monkeypatch):
     assert all(count > 0 for count in outcome.overlap.values())
 
 
+@pytest.mark.parametrize(
+    ("empty", "typed"),
+    [
+        ("validation", "add --task.max_digits 1 --split.validation_fraction 0.001"),
+        ("validation", "add --task add-modulo --task.modulus 3 --format usual"),
+        (
+            "train",
+            "add --task add-modulo --task.modulus 2 --format usual "
+            "--split.test_fraction 0.5 --split.validation_fraction 0.4",
+        ),
+    ],
+)
+def test_a_split_without_a_problem_is_reported_as_empty(run, monkeypatch, empty, typed):
+    monkeypatch.setattr("abacist.data.check._PROBLEMS_PER_BLOCK", 1_000)
+    monkeypatch.setattr("abacist.data.split._MOST_DRAWS", 10)
+    asked = ["data", "check", *typed.split(), "--split.exempt_digits", "0", "--num-problems", "100"]
+    code, out, _ = run(*asked, "--json")
+    data = json.loads(out)
+    assert code == 0
+    assert data["distinct"][empty] == 0
+    assert [by_split[empty] for by_split in data["operations"].values()] == [0]
+    assert empty not in data["answers"]
+    assert bool(data["histograms"]) == (empty != "train")
+    assert f"No {empty} problem was found" in run(*asked)[1]
+    if empty == "train":
+        code, _, error = run(*asked, "--out", "picture.png")
+        assert code == 2
+        assert "nothing to draw" in error
+
+
 def test_the_longest_carry_chain_is_counted_as_by_hand():
     generator = torch.Generator().manual_seed(0)
     rows = torch.randint(10**9, (500, 2), generator=generator).tolist()

@@ -188,6 +188,10 @@ def _check(parsed: argparse.Namespace, recipe: Recipe) -> int:
         )
     overlap = sum(outcome.overlap.values())
     histograms = [_histogram(name, counts) for name, counts in outcome.histograms.items()]
+    if parsed.out and not histograms:
+        raise UserError(
+            "no training problem was found, so there is nothing to draw. Leave out --out."
+        )
     if parsed.out:
         matplotlib_figures.draw(histograms, Path(parsed.out), columns=len(histograms))
     if parsed.csv:
@@ -197,6 +201,9 @@ def _check(parsed: argparse.Namespace, recipe: Recipe) -> int:
         return 1 if overlap else 0
     console = terminal.console()
     console.print(f"{outcome.num_problems:,} problems drawn from each split")
+    for split in outcome.distinct:
+        if not any(by_split[split] for by_split in outcome.operations.values()):
+            console.print(f"No {split} problem was found: the split seems to be empty.")
     counts = {"distinct problems": outcome.distinct, "in both splits": outcome.overlap}
     for column, by_split in counts.items():
         rows = [[name, f"{count:,}"] for name, count in by_split.items()]

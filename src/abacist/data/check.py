@@ -16,6 +16,8 @@ from abacist.tasks.problems import OPERATIONS, Answer, Numbers, Problems, concat
 from abacist.tasks.task import Task
 
 _PROBLEMS_PER_BLOCK = 65_536
+_MOST_FRUITLESS_BLOCKS = 20
+"""Number of blocks in a row without a problem of a split after which the split counts as exhausted."""
 _MOST_COMPARED = 10_000
 """Largest number of problems that are compared with a definition in plain Python."""
 _MOST_DIGITS = 18
@@ -38,7 +40,7 @@ class DataCheck:
     """Counts over a sample of every split."""
 
     num_problems: int
-    """Number of problems drawn from each split."""
+    """Number of problems to draw from each split; none is drawn from a split that seems to be empty."""
     distinct: dict[str, int]
     """Number of distinct problems by split. Commuted problems count once, exempt ones not at all."""
     overlap: dict[str, int]
@@ -48,7 +50,7 @@ class DataCheck:
     operations: dict[str, dict[str, int]]
     """Number of problems drawn, by operation and split."""
     answers: dict[str, AnswerStatistics]
-    """Statistics of the answers by split; empty for answers that are no numbers of at most 18 digits."""
+    """Statistics of the answers by non-empty split; none for answers that are no numbers of at most 18 digits."""
     compared: int = 0
     """Number of training problems whose answers agree with the column task's own `answer`; 0 without one."""
 
@@ -78,8 +80,8 @@ def check(
     counts: dict[str, Tensor] = {}
     operations: dict[str, dict[str, int]] = {operation: {} for operation in task.operations}
     answers: dict[str, AnswerStatistics] = {}
-    done = compared = 0
-    for split in config.splits:
+    compared = 0
+    for number, split in enumerate(config.splits):
         parts = []
         values: list[Tensor | None] = []
         for block, begin in enumerate(range(0, num_problems, _PROBLEMS_PER_BLOCK)):
@@ -87,17 +89,17 @@ def check(
             generator = generators.generator(seed, "check", split, block)
             problems = _draw(task, size, split, config, generator)
             parts.append(hash_problems(problems)[~is_exempt(problems, config)])
-            values.append(_values(task.answer(problems)))
             for operation, by_split in operations.items():
                 is_asked = problems.operation_B == OPERATIONS.index(operation)
                 by_split[split] = by_split.get(split, 0) + int(is_asked.sum())
-            if split == "train" and compared == 0:
-                compared = _compare(task, problems)
+            on_progress(num_problems * number + begin + size, num_problems * len(config.splits))
+            if not len(problems):
+                break
+            values.append(_values(task.answer(problems)))
             if split == "train":
+                compared = compared or _compare(task, problems)
                 for name, measured in task.measures(problems).items():
                     _count(counts, name, measured)
-            done += size
-            on_progress(done, num_problems * len(config.splits))
         hashes[split] = torch.unique(torch.cat(parts))
         known = [block for block in values if block is not None]
         if known and len(known) == len(values):
@@ -117,15 +119,21 @@ def check(
 def _draw(
     task: Task, count: int, split: SplitName, config: SplitConfig, generator: torch.Generator
 ) -> Problems:
-    """Draw problems of a split; combinations of lengths that it has no problem of are left out."""
+    """Draw problems of a split; combinations of lengths that it has no problem of are left out.
+
+    The result is empty if `_MOST_FRUITLESS_BLOCKS` blocks hold no problem of the split.
+    """
     shapes = task.draw_shapes(count, generator)
     try:
         return draw_from_split(task, shapes, split, config, generator)
     except ConfigurationError:
         parts: list[Problems] = []
-        while sum(map(len, parts)) < count:
+        fruitless = 0
+        while sum(map(len, parts)) < count and fruitless < _MOST_FRUITLESS_BLOCKS:
             problems = task.draw(task.draw_shapes(_PROBLEMS_PER_BLOCK, generator), generator)
-            parts.append(problems[in_split(problems, split, config).nonzero().squeeze(1)])
+            inside = in_split(problems, split, config)
+            parts.append(problems[inside.nonzero().squeeze(1)])
+            fruitless = 0 if inside.any() else fruitless + 1
         return concatenate(parts)[:count]
 
 
