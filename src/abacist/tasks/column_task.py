@@ -138,9 +138,19 @@ class ColumnTask(OwnTask):
 
 
 def in_base(number: int, base: int) -> str:
-    """Return a non-negative integer in a base from 2 to 36, as operands and answers are written."""
-    text = ""
-    while number or not text:
-        number, digit = divmod(number, base)
+    """Return an integer in a base from 2 to 36, as operands and answers are written.
+
+    Raises `ConfigurationError` if the base is outside that range.
+
+    >>> in_base(-14, 7)
+    '-20'
+    """
+    if not 2 <= base <= len(DIGIT_CHARACTERS):
+        raise ConfigurationError(
+            f"base must be a whole number from 2 to {len(DIGIT_CHARACTERS)}, got {base!r}. Try base 10."
+        )
+    magnitude, text = abs(number), ""
+    while magnitude or not text:
+        magnitude, digit = divmod(magnitude, base)
         text = DIGIT_CHARACTERS[digit] + text
-    return text
+    return "-" + text if number < 0 else text
