@@ -231,6 +231,20 @@ def test_balanced_problems_are_equally_many_of_each_pair_of_lengths_and_may_repe
         balanced_problems(TASKS["sort"].build(), SPLIT, 900, seed=1)
 
 
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        {"max_digits": 1_001},
+        {"max_digits": 708, "operations": ("+", "-")},
+        {"max_digits": 10, "min_operands": 10, "max_operands": 10},
+        {"max_digits": 1_000_000},
+    ],
+)
+def test_more_combinations_of_lengths_than_fit_into_memory_are_refused(lengths):
+    with pytest.raises(ConfigurationError, match="and at most 1,000,000 combinations"):
+        balanced_problems(ArithmeticConfig(**lengths).build(), SPLIT, 10, seed=1)
+
+
 def test_an_epoch_can_end_with_the_problems_that_do_not_fill_a_batch():
     stream = stream_of(34, keep_partial_batches=True)
     sizes = [len(stream.batch(step).ids) for step in range(40)]

@@ -8,7 +8,7 @@ from abacist import generators
 from abacist.data.config import SplitConfig
 from abacist.data.split import draw_from_split, hash_problems, in_split, split_names
 from abacist.errors import ConfigurationError, ProblemError
-from abacist.tasks.arithmetic import Arithmetic
+from abacist.tasks.arithmetic import MOST_SHAPES, Arithmetic
 from abacist.tasks.problems import Problems, concatenate, first_occurrences
 from abacist.tasks.task import Task
 
@@ -109,7 +109,8 @@ def balanced_problems(task: Task, split: SplitConfig, num_problems: int, seed: i
     if shapes is None:
         raise ConfigurationError(
             "training.balanced_examples needs a task whose combinations of lengths can be listed: "
-            "arithmetic with a fixed number of operands and sampling lengths. "
+            f"arithmetic with a fixed number of operands, sampling lengths, and at most {MOST_SHAPES:,} "
+            "combinations. "
             "Try --training.balanced_examples false."
         )
     rows = torch.arange(num_problems) * len(shapes) // num_problems

@@ -6,6 +6,7 @@
 """
 
 import itertools
+import math
 import re
 
 import torch
@@ -29,6 +30,8 @@ _VERBS = {
 _DIVISIONS = ("//", "%")
 _TYPOGRAPHIC = {"−": "-", "–": "-", "—": "-", "×": "*", "·": "*", "⋅": "*", "÷": "//"}
 """Operators as they are printed, with those that a problem is typed with."""
+MOST_SHAPES = 1_000_000
+"""Largest number of combinations of lengths that are listed."""
 _LONGEST_BINNED = 5
 """Width of the widest answers, in digits, whose sizes get a histogram of their own."""
 
@@ -66,15 +69,18 @@ class Arithmetic:
         return Shapes(lengths, operation_B.to(torch.uint8), chain)
 
     def every_shape(self) -> Shapes | None:
-        """Return every operation with every combination of lengths; None if they are not equally likely.
+        """Return every operation with every combination of lengths, which are equally likely.
 
-        That is so for samplings other than `lengths`, and where the number of operands varies.
+        Returns None for samplings other than `lengths`, where the number of operands varies, and for
+        more than `MOST_SHAPES` combinations.
         """
         config = self.config
         if config.sampling != "lengths" or config.min_operands != config.max_operands:
             return None
         ranges = [range(d, d + 1) for d in config.operand_digits]
         ranges = ranges or [range(config.min_digits, config.max_digits + 1)] * config.max_operands
+        if math.prod(map(len, ranges)) * len(self.operations) > MOST_SHAPES:
+            return None
         lengths = list(itertools.product(*ranges))
         codes = self._codes.repeat_interleave(len(lengths)).to(torch.uint8)
         return Shapes(torch.tensor(lengths).repeat(len(self.operations), 1), codes)
