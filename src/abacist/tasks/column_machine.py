@@ -14,12 +14,14 @@ from torch import Tensor
 
 from abacist.errors import ConfigurationError
 from abacist.tasks.column_rule import ColumnRule
+from abacist.tasks.config import check_notation
 
 MOST_STATES = 10_000
 """Largest number of states of a machine."""
 _MOST_STEPS = 100_000_000
 """Largest number of pairs of a state and a column that are checked."""
 _STEPS_AT_ONCE = 1_000_000
+_MOST_OPERANDS = 4
 
 Oracle = Callable[..., str]
 """Returns the answer to one problem from its operands, which are passed as Python integers."""
@@ -120,14 +122,14 @@ class ColumnMachine:
 
     def _check_settings(self) -> None:
         rule, name = self.rule, self.name
-        if not isinstance(rule.base, int) or not 2 <= rule.base <= 36:
-            raise ConfigurationError(
-                f"{name}: base must be a whole number from 2 to 36, got {rule.base!r}. Try base=10."
-            )
-        if not isinstance(self.num_operands, int) or not 1 <= self.num_operands <= 4:
-            raise ConfigurationError(
-                f"{name}: operands must be a whole number from 1 to 4, got {self.num_operands!r}. Try operands=2."
-            )
+        check_notation(
+            name,
+            rule.base,
+            self.num_operands,
+            self.symbol,
+            most_operands=_MOST_OPERANDS,
+            setting="operands",
+        )
         if rule.left_over not in ("digits", "sign", "state", "nothing"):
             raise ConfigurationError(
                 f"{name}: left_over must be digits, sign, state or nothing, got {rule.left_over!r}."
@@ -136,11 +138,6 @@ class ColumnMachine:
             raise ConfigurationError(
                 f"{name}: left_over 'digits' is for direction 'least-significant-first', because no "
                 "column follows the least significant one. Try left_over='state'."
-            )
-        if len(self.symbol) != 1 or self.symbol.isalnum() or self.symbol in " =;-.":
-            raise ConfigurationError(
-                f"{name}: symbol must be one character other than a letter, a digit, a space, "
-                f"'=', ';', '-' and '.', got {self.symbol!r}. Try symbol=','."
             )
 
     @cached_property

@@ -184,19 +184,57 @@ class ModularAdditionConfig(TaskConfig):
         return ModularAddition(self)
 
 
+def check_notation(
+    name: str, base: object, operands: object, symbol: object, *, most_operands: int, setting: str
+) -> None:
+    """Raise `ConfigurationError` unless operands of a base can be written with a symbol between them.
+
+    Args:
+        name: name of the task, with which the message begins.
+        base: number of different digits.
+        operands: number of operands.
+        symbol: character between the operands.
+        most_operands: largest allowed number of operands.
+        setting: name of the setting that states the number of operands.
+    """
+    if not isinstance(base, int) or not 2 <= base <= 36:
+        raise ConfigurationError(
+            f"{name}: base must be a whole number from 2 to 36, got {base!r}. Try base=10."
+        )
+    if not isinstance(operands, int) or not 1 <= operands <= most_operands:
+        raise ConfigurationError(
+            f"{name}: {setting} must be a whole number from 1 to {most_operands}, got {operands!r}. "
+            f"Try {setting}=2."
+        )
+    if not (
+        isinstance(symbol, str)
+        and len(symbol) == 1
+        and symbol.isprintable()
+        and not symbol.isalnum()
+        and symbol not in " =;-.[]"
+    ):
+        raise ConfigurationError(
+            f"{name}: symbol must be one character other than a letter, a digit, a space, "
+            f"'=', ';', '-', '.', '[' and ']', got {symbol!r}. Try symbol=','."
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class OwnTaskConfig(TaskConfig):
     """Base class of the configurations of tasks whose operands are texts of digits or letters.
 
     A subclass has a `kind` and a method `answer`, which is all that a task of an extension needs.
+
+    Raises `ConfigurationError` when a subclass is defined with a `base`, `num_operands` or `symbol` that
+    cannot be written.
     """
 
     base: ClassVar[int] = 10
     """Number of different characters of an operand: digits, and from base 11 on the letters from a."""
     num_operands: ClassVar[int] = 2
-    """Number of operands of every problem."""
+    """Number of operands of every problem, at most 25."""
     symbol: ClassVar[str] = ","
-    """Character between the operands."""
+    """Character between the operands: no letter, digit or space, and none of `=`, `;`, `-`, `.`, `[` and `]`."""
     is_numeric: ClassVar[bool] = True
     """Whether operands are numbers, which have no leading zeros."""
 
@@ -204,6 +242,17 @@ class OwnTaskConfig(TaskConfig):
     """Length of the shortest training operands, in digits."""
     max_digits: int = setting(6, low=1, high=LONGEST_OPERAND)
     """Length of the longest training operands, in digits."""
+
+    def __init_subclass__(cls) -> None:
+        check_notation(
+            cls.__name__,
+            cls.base,
+            cls.num_operands,
+            cls.symbol,
+            most_operands=MOST_OPERANDS,
+            setting="num_operands",
+        )
+        super().__init_subclass__()
 
     @property
     def name(self) -> str:

@@ -7,6 +7,8 @@ An extension states the exact answer to one problem; problems, reading and measu
 ['6']
 """
 
+import itertools
+
 import torch
 from torch import Tensor
 
@@ -92,7 +94,7 @@ class OwnTask:
     def example(self) -> str:
         """A valid problem, for error messages and help."""
         numbers = ("12", "34", "56", "78") if self.base >= 9 else ("10", "11", "1", "101")
-        return self.symbol.join(numbers[: self.num_operands])
+        return self.symbol.join(itertools.islice(itertools.cycle(numbers), self.num_operands))
 
     @property
     def claim(self) -> str:
