@@ -6,10 +6,13 @@ import pytest
 from extension_tasks import adds
 
 import abacist
+from abacist.data.check import check
+from abacist.data.config import SplitConfig
 from abacist.errors import ConfigurationError
 from abacist.tasks.column_machine import ColumnMachine
 from abacist.tasks.column_rule import ColumnRule
-from abacist.tasks.config import OwnTaskConfig
+from abacist.tasks.column_task import ColumnTask
+from abacist.tasks.config import COLUMN_TASKS, ColumnTaskConfig, OwnTaskConfig
 from abacist.tasks.own_task import OwnTask
 
 
@@ -63,3 +66,22 @@ def test_the_example_of_a_task_is_one_of_its_problems(characters, count):
 
     task = OwnTask(CountedConfig())
     assert task.expressions(task.parse([task.example])) == [task.example]
+
+
+@pytest.mark.usefixtures("registries_as_before")
+def test_an_oracle_is_compared_where_python_converts_the_digits_and_only_there():
+    machine = ColumnMachine("test-sum", ColumnRule(adds(10)), oracle=lambda a, b: str(a + b))
+    COLUMN_TASKS["test-sum"] = machine
+    task = ColumnTask(ColumnTaskConfig(machine="test-sum"))
+    short, longest, longer = "12,34", f"{'9' * 1_000},1", f"{'9' * 5_000},1"
+    assert task.check_oracle(task.parse([short, longer, longest, longer])) == 2
+    assert task.check_oracle(task.parse([longer])) == 0
+    outcome = check(
+        ColumnTask(ColumnTaskConfig(machine="test-sum", min_digits=1_001, max_digits=1_001)),
+        SplitConfig(),
+        num_problems=3,
+        seed=0,
+        on_progress=lambda done, total: None,
+    )
+    assert outcome.compared == 0
+    assert outcome.operations["own"]["train"] == 3
