@@ -10,6 +10,7 @@ from abacist.tasks.problems import Problems, Shapes
 
 TASK = Arithmetic(ArithmeticConfig())
 CONFIG = SplitConfig()
+WIDE = SplitConfig(validation_fraction=0.5)
 NAMES: tuple[SplitName, ...] = ("train", "validation", "test")
 each_split = pytest.mark.parametrize("name", NAMES)
 
@@ -164,6 +165,23 @@ def test_a_split_without_a_problem_of_these_lengths_is_refused_in_one_line() -> 
     assert "no test problem with operands of 1 and 1 digits" in message
     assert "--split.test_fraction" in message
     assert "\n" not in message
+
+
+def test_a_problem_that_is_found_in_the_last_draw_is_returned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("abacist.data.split._MOST_DRAWS", 1)
+    shapes, outcomes = Shapes.of(torch.full((1, 2), 5), "+"), set()
+    for seed in range(200):
+        first = in_split(TASK.draw(shapes, generator(seed)), "validation", WIDE)
+        try:
+            problems = draw_from_split(TASK, shapes, "validation", WIDE, generator(seed))
+        except ConfigurationError:
+            outcomes.add("not found")
+        else:
+            assert in_split(problems, "validation", WIDE).all()
+            outcomes.add("in the first draw" if first.all() else "in the last draw")
+    assert outcomes == {"not found", "in the first draw", "in the last draw"}
 
 
 @pytest.mark.parametrize(

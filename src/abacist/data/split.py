@@ -97,12 +97,14 @@ def draw_from_split(
     digits, negative = problems.digits_BNW, problems.negative_BN
     for _ in range(_MOST_DRAWS):
         if not len(wrong):
-            return Problems(digits, shapes, negative)
+            break
         again = task.draw(shapes[wrong], generator)
         digits[wrong, :, : again.digits_BNW.shape[2]] = again.digits_BNW
         if negative is not None:
             negative[wrong] = again.is_negative_BN
         wrong = wrong[~in_split(again, split, config)]
+    if not len(wrong):
+        return Problems(digits, shapes, negative)
     lengths = " and ".join(map(str, shapes.lengths_BN[wrong[0]].tolist()))
     remedy = "smaller --split.test" if split == "train" else f"larger --split.{split}"
     raise ConfigurationError(
