@@ -106,4 +106,7 @@ def test_tokens_without_a_label_are_left_out_where_lines_differ() -> None:
 def test_models_whose_tokens_are_more_than_their_ids_do_not_use_it(
     settings: dict[str, object],
 ) -> None:
-    assert not random_model(**settings).reads_ids_alone
+    model, lines = random_model(**settings), write(random_problems([(2, 2)]))
+    assert not model.reads_ids_alone
+    with pytest.raises(AssertionError, match="needs a model that reads ids alone"):
+        model(lines.ids, coordinates_of(lines), path="by-id")

@@ -162,7 +162,8 @@ class Transformer(nn.Module):
             first: index of the first token whose logits are wanted.
             generator: CPU generator of the random numbers of a training pass (offsets, subsets,
                 initial states); None in evaluation.
-            path: how attention is calculated.
+            path: how attention is calculated; `by-id` needs a model that `reads_ids_alone`, and one
+                recurrence without a hook.
             recurrences: how many times the layers run; None for as many as in the settings.
             num_detached: number of recurrences at the start that pass no gradient on.
             hook: receives every activation and returns the one to continue with; needs the path
@@ -175,9 +176,10 @@ class Transformer(nn.Module):
         if recurrences < 1:
             raise ConfigurationError(f"recurrences must be 1 or more, got {recurrences}.")
         scheme_coordinates = self.coordinates_by_scheme(coordinates, ids_BT.shape[0], generator)
-        is_training_pass = path == "auto" and torch.is_grad_enabled() and hook is None
-        if path == "by-id" or (is_training_pass and self.reads_ids_alone and recurrences == 1):
+        may_be_by_id = path == "by-id" or (path == "auto" and torch.is_grad_enabled())
+        if may_be_by_id and hook is None and recurrences == 1 and self.reads_ids_alone:
             return self.logits_by_id(ids_BT, scheme_coordinates, first)
+        assert path != "by-id", "the path by-id needs a model that reads ids alone"
         embedded = self.embed(ids_BT, scheme_coordinates, hook)
         depth = recurrences * len(self.blocks)
         all_view, tail_view = self.views(scheme_coordinates, first, path, only_tail=depth == 1)
