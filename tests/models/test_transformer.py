@@ -155,6 +155,17 @@ def test_a_line_beyond_the_learned_positions_is_refused() -> None:
         model(lines.ids, coordinates_of(lines))
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_line_beyond_the_learned_positions_is_refused_with_the_setting_to_change(
+    number: int,
+) -> None:
+    schemes = [*POSITIONS["place-relative"], *POSITIONS["gpt2"]][-2:]
+    model = random_model(positions=tuple(schemes if number else reversed(schemes)))
+    lines = write(random_problems([(60, 60)]))
+    with pytest.raises(ProblemError, match=rf"--model\.positions\.{number}\.num_positions"):
+        model(lines.ids, coordinates_of(lines))
+
+
 @pytest.mark.parametrize("positions", ["gpt2", "place-relative", "nope"])
 def test_a_generator_changes_nothing_without_random_offsets(positions: str) -> None:
     model = random_model(positions)

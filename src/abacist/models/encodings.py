@@ -66,6 +66,8 @@ class LearnedEncoding(VectorEncoding):
 
     def __init__(self, scheme: PositionScheme, width: int) -> None:
         super().__init__(scheme, width)
+        self.number = 0
+        """Number of the scheme in the settings of the model, which an error message names."""
         self.rows = nn.Embedding(scheme.num_positions, width)
         nn.init.normal_(self.rows.weight, std=scheme.init_std or 0.5)
 
@@ -82,8 +84,8 @@ class LearnedEncoding(VectorEncoding):
             raise ProblemError(
                 f"this model's learned positions end at {self.scheme.coordinate} "
                 f"{self.scheme.num_positions - 1}, but the line reaches {largest}. Type a shorter "
-                "problem, or train with a larger --model.positions.0.num_positions or with "
-                "--model.positions.0.beyond clamp."
+                f"problem, or train with a larger --model.positions.{self.number}.num_positions or "
+                f"with --model.positions.{self.number}.beyond clamp."
             )
         vectors: Tensor = self.rows(coordinate)
         return vectors

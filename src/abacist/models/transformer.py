@@ -74,6 +74,9 @@ class Transformer(nn.Module):
             for scheme in config.positions
             if scheme.adds == "vector"
         )
+        for number, encoding, _ in self._vector_encodings():
+            if isinstance(encoding, LearnedEncoding):
+                encoding.number = number
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
         self.embedding_norm = make_norm(config) if config.embedding_norm else nn.Identity()
         self.final_mlp = MLP(config) if config.final_mlp else nn.Identity()
@@ -421,12 +424,18 @@ class Transformer(nn.Module):
         self, scheme_coordinates: SchemeCoordinates
     ) -> Iterator[tuple[nn.Module, PositionScheme, Tensor]]:
         """Yield each vector encoding with its scheme and its coordinates, int (G, T)."""
+        for number, encoding, scheme in self._vector_encodings():
+            # No token sees padding, but its coordinate must not be outside a learned table.
+            padding = scheme_coordinates.index < 0
+            values = torch.where(padding, 0, scheme_coordinates.values[number])
+            yield encoding, scheme, values
+
+    def _vector_encodings(self) -> Iterator[tuple[int, nn.Module, PositionScheme]]:
+        """Yield each vector encoding with its scheme and the scheme's number in the settings."""
         encodings = iter(self.positions)
-        for scheme, values in zip(self.schemes, scheme_coordinates.values, strict=True):
+        for number, scheme in enumerate(self.schemes):
             if scheme.adds == "vector":
-                # No token sees padding, but its coordinate must not be outside a learned table.
-                values = torch.where(scheme_coordinates.index < 0, 0, values)
-                yield next(encodings), scheme, values
+                yield number, next(encodings), scheme
 
 
 def _on_device(generator: torch.Generator, device: torch.device) -> torch.Generator:
