@@ -103,6 +103,41 @@ def test_leftovers_of_killed_writers_are_removed_and_nothing_else(tmp_path: Path
     assert names(tmp_path) == [".hidden", "kept.tmp"]
 
 
+class Killed(BaseException):
+    """Stands for a kill, after which nothing of the process runs."""
+
+
+def test_a_directory_whose_writer_is_killed_between_two_renamings_gets_its_name_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, replace = tmp_path / "step-1", Path.replace
+    files.write_directory(path, {"weights": b"old"})
+
+    def kill_before_the_new_one(source: Path, target: Path) -> Path:
+        if source.suffix == ".tmp" and target == path:
+            raise Killed
+        return replace(source, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", kill_before_the_new_one)
+        patched.setattr(files, "_remove", lambda path: None)
+        with pytest.raises(Killed):
+            files.write_directory(path, {"weights": b"new"})
+    assert [Path(name).suffix for name in names(tmp_path)] == [".old", ".tmp"]
+    files.remove_leftovers(tmp_path)
+    assert names(tmp_path) == ["step-1"]
+    assert (path / "weights").read_bytes() == b"old"
+
+
+def test_a_directory_that_was_replaced_is_removed_with_the_leftovers(tmp_path: Path) -> None:
+    files.write_directory(tmp_path / "step-1", {"weights": b"new"})
+    files.write_directory(tmp_path / ".step-1.123.old", {"weights": b"old"})
+    (tmp_path / ".notes.old").write_bytes(b"")
+    files.remove_leftovers(tmp_path)
+    assert names(tmp_path) == [".notes.old", "step-1"]
+    assert (tmp_path / "step-1" / "weights").read_bytes() == b"new"
+
+
 def test_a_directory_is_made_with_its_parents_and_may_exist(tmp_path: Path) -> None:
     for _ in range(2):
         files.make_directory(tmp_path / "a" / "b")

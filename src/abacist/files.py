@@ -9,6 +9,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping
@@ -75,7 +76,8 @@ def write_directory(path: Path, contents: Mapping[str, bytes]) -> None:
             temporary.replace(path)
         else:
             # No system call that Python offers exchanges two directories. A kill between the two
-            # lines loses nothing: the old directory keeps its content under another name.
+            # lines loses nothing: the old directory keeps its content under another name, and
+            # `remove_leftovers` gives it its own back.
             old = _beside(path, "old")
             path.replace(old)
             try:
@@ -163,12 +165,32 @@ def locked(directory: Path, wait: bool = False) -> Iterator[None]:
 
 
 def remove_leftovers(directory: Path) -> None:
-    """Delete temporary files that killed processes have left in `directory`."""
-    for leftover in directory.glob(".*.tmp"):
-        if leftover.is_dir():
-            shutil.rmtree(leftover, ignore_errors=True)
+    """Delete temporary files that killed processes have left in `directory`.
+
+    A directory that was about to be replaced gets its name back.
+
+    Raises:
+        RunError: its name cannot be given back.
+    """
+    for old in directory.glob(".*.old"):
+        if (match := re.fullmatch(r"\.(.+)\.\d+\.old", old.name)) is None:
+            continue
+        path = directory / match[1]
+        if path.exists():
+            _remove(old)
         else:
-            leftover.unlink(missing_ok=True)
+            with os_errors_as_run_errors("write", path):
+                old.replace(path)
+    for leftover in directory.glob(".*.tmp"):
+        _remove(leftover)
+
+
+def _remove(path: Path) -> None:
+    """Delete a file or directory if it exists."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _beside(path: Path, suffix: str) -> Path:
@@ -184,10 +206,7 @@ def _removed_on_failure(temporary: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if temporary.is_dir():
-            shutil.rmtree(temporary, ignore_errors=True)
-        else:
-            temporary.unlink(missing_ok=True)
+        _remove(temporary)
         raise
 
 

@@ -416,6 +416,14 @@ def test_a_directory_left_before_run_json_was_written_is_free(tmp_path, quick_se
     assert not list(path.glob(".*"))
 
 
+def test_a_resumed_run_has_no_leftovers_of_killed_processes(untrained):
+    for name in ("checkpoints", "best", "embeddings", "results-step-000001", "."):
+        (untrained.path / name).mkdir(exist_ok=True)
+        (untrained.path / name / ".file.12345.tmp").write_bytes(b"")
+    abacist.resume(untrained.path)
+    assert not list(untrained.path.rglob(".*"))
+
+
 def test_a_run_that_was_overwritten_in_part_can_be_overwritten_again(
     untrained, quick_settings, monkeypatch
 ):

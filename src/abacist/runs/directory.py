@@ -78,6 +78,12 @@ class RunDirectory:
         return self.path if self.chosen is None else self.path / f"results-{self.chosen.name}"
 
     @property
+    def written(self) -> list[Path]:
+        """Every directory into which files of the run are written, including those that do not exist."""
+        results = sorted(self.path.glob("results-*"))
+        return [self.path, self.checkpoints, self.best, self.embeddings, *results]
+
+    @property
     def run_json(self) -> Path:
         return self.path / "run.json"
 

@@ -171,9 +171,8 @@ def resume(
                 directory, recipe, seed, threads, newest, observer, own_device, processes
             )
         with files.locked(path):
-            files.remove_leftovers(directory.path)
-            files.remove_leftovers(directory.checkpoints)
-            files.remove_leftovers(directory.best)
+            for written in directory.written:
+                files.remove_leftovers(written)
             newest = _newest_sound_checkpoint(directory)
             processes.agree(0 if newest is None else newest.progress.step + 1)
             return _carry_out(
