@@ -40,6 +40,19 @@ def test_a_write_that_fails_leaves_the_old_content_and_no_leftover(
     assert names(tmp_path) == ["a.bin"]
 
 
+def test_a_new_file_replaces_the_old_one_once_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"old")
+    with files.new_file(path) as file:
+        file.write(b"new")
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    with pytest.raises(TypeError), files.new_file(path) as file:
+        file.write("text")  # type: ignore[arg-type]
+    assert path.read_bytes() == b"new"
+    assert names(tmp_path) == ["a.bin"]
+
+
 def test_json_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     data = {"steps": 10, "values": [1.5, None, "−"]}
     files.write_json(tmp_path / "a.json", data)

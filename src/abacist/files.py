@@ -14,7 +14,7 @@ import shutil
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from abacist.errors import NotSaved, RunError
 
@@ -28,9 +28,24 @@ def write_bytes(path: Path, content: bytes) -> None:
     Raises:
         RunError: the file cannot be written.
     """
+    with new_file(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[IO[bytes]]:
+    """Open a temporary file that replaces the file `path` atomically once the block has ended.
+
+    If the block raises an exception, the temporary file is deleted and `path` stays as it is.
+
+    Raises:
+        RunError: the file cannot be written.
+    """
     temporary = _beside(path, "tmp")
     with os_errors_as_run_errors("write", path), _removed_on_failure(temporary):
-        _write_to_disk(temporary, content)
+        with open(temporary, "wb") as file:
+            yield file
+            _flush_to_disk(file)
         temporary.replace(path)
         _sync_directory(path.parent)
 
@@ -214,8 +229,13 @@ def _write_to_disk(path: Path, content: bytes) -> None:
     """Write a file that has no reader yet, and wait until its content is on the disk."""
     with open(path, "wb") as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+        _flush_to_disk(file)
+
+
+def _flush_to_disk(file: IO[bytes]) -> None:
+    """Wait until everything that was written to a file is on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _sync_directory(path: Path) -> None:

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import os
 import statistics
 
 import pytest
@@ -79,6 +80,23 @@ def test_an_export_that_breaks_off_leaves_nothing(tmp_path):
     with pytest.raises(RunError, match="No space left on device"):
         module.export(failing(), tmp_path / "x.jsonl", {}, lambda count: None)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz"])
+def test_an_export_has_its_name_only_once_it_is_on_the_disk(tmp_path, monkeypatch, name):
+    path, flush = tmp_path / name, os.fsync
+
+    def fail_to_reach_the_disk(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail_to_reach_the_disk)
+    with pytest.raises(RunError, match=rf"cannot write .*{name}: No space left on device"):
+        module.export(iter([{"problem": "1+1"}]), path, {}, lambda count: None)
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(os, "fsync", flush)
+    module.export(iter([{"problem": "1+1"}]), path, {}, lambda count: None)
+    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    assert content == b'{"problem": "1+1"}\n'
 
 
 def test_check_finds_no_overlap_and_counts_every_problem(run, tmp_path):

@@ -6,11 +6,11 @@ Integers are strings, because most readers cannot hold 100 digits otherwise. A m
 file says how to generate the same file again.
 """
 
+import contextlib
 import gzip
 import hashlib
 import io
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO
@@ -109,8 +109,6 @@ def export(
 ) -> Path:
     """Write records to a file and its manifest, and return the manifest's path.
 
-    Records go to a temporary file in the same directory, which is renamed at the end.
-
     Args:
         lines: the records.
         path: the file, which must not exist; it is compressed with gzip if its name ends in .gz.
@@ -122,20 +120,13 @@ def export(
     """
     if path.exists():
         raise RunError(f"{path} exists already. Type another --out, or remove it first.")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     count = 0
-    try:
-        with open(temporary, "wb") as file, _text(file, compressed=path.suffix == ".gz") as text:
-            for count, record in enumerate(lines, start=1):
-                text.write(json.dumps(record) + "\n")
-                on_progress(count)
-        with open(temporary, "rb") as written:
-            checksum = hashlib.file_digest(written, "sha256").hexdigest()
-        temporary.replace(path)
-    except OSError as error:
-        raise RunError(f"cannot write {path}: {error.strerror or error}.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with files.new_file(path) as file, _text(file, compressed=path.suffix == ".gz") as text:
+        for count, record in enumerate(lines, start=1):
+            text.write(json.dumps(record) + "\n")
+            on_progress(count)
+    with files.os_errors_as_run_errors("read", path), open(path, "rb") as written:
+        checksum = hashlib.file_digest(written, "sha256").hexdigest()
     manifest_path = path.with_name(path.name + ".manifest.json")
     files.write_json(
         manifest_path,
@@ -151,10 +142,17 @@ def export(
     return manifest_path
 
 
-def _text(file: IO[bytes], compressed: bool) -> IO[str]:
-    """Return a text file that writes to a binary file."""
-    if not compressed:
-        return io.TextIOWrapper(file, encoding="ascii", newline="\n")
-    # Without name and time, the same problems give the same bytes.
-    packed = gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0)
-    return io.TextIOWrapper(packed, encoding="ascii", newline="\n")
+@contextlib.contextmanager
+def _text(file: IO[bytes], compressed: bool) -> Iterator[IO[str]]:
+    """Open a text file that writes to a binary file, which stays open."""
+    if compressed:
+        # Without name and time, the same problems give the same bytes.
+        packed = gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0)
+        with packed, io.TextIOWrapper(packed, encoding="ascii", newline="\n") as text:
+            yield text
+        return
+    plain = io.TextIOWrapper(file, encoding="ascii", newline="\n")
+    try:
+        yield plain
+    finally:
+        plain.detach()
