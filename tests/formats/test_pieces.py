@@ -14,6 +14,7 @@ from abacist.formats.pieces import (
     merge,
     once_per_pattern,
     select,
+    selected_tokens,
     without_targets,
 )
 
@@ -150,3 +151,15 @@ def test_without_targets_the_tokens_to_predict_are_padding() -> None:
     assert not prompt.target.any()
     assert prompt.ids.tolist() == lines.ids.tolist()
     assert prompt.place.tolist() == lines.place.tolist()
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data())
+def test_selected_tokens_are_those_of_each_line_in_order(data: st.DataObject) -> None:
+    batch, width = data.draw(st.integers(0, 5)), data.draw(st.integers(0, 6))
+    generator = torch.Generator().manual_seed(data.draw(st.integers(0, 99)))
+    ids = torch.randint(0, 20, (batch, width), generator=generator)
+    is_selected = torch.rand(batch, width, generator=generator) < 0.5
+    assert selected_tokens(ids, is_selected) == [
+        line[inside].tolist() for line, inside in zip(ids, is_selected, strict=True)
+    ]

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import IO
 
 import torch
-from torch import Tensor
 
 from abacist import files, generators
 from abacist.data.config import SplitConfig, SplitName
@@ -24,10 +23,10 @@ from abacist.data.split import draw_from_split, in_split, split_names
 from abacist.errors import RunError
 from abacist.formats.annotated import Field
 from abacist.formats.format import Format
+from abacist.formats.pieces import selected_tokens
 from abacist.tasks.problems import Problems
 from abacist.tasks.space import Space
 from abacist.tasks.task import Task
-from abacist.vocabulary import Vocabulary
 
 _PROBLEMS_PER_BLOCK = 4_096
 _INDICES_PER_BLOCK = 16_384
@@ -65,6 +64,7 @@ def exported_records(
     generator: torch.Generator,
 ) -> Iterator[dict[str, str]]:
     """Yield each problem as it is exported; random choices of the format use the generator."""
+    decode = format.vocabulary.decode
     for problems in blocks:
         answer = task.answer(problems)
         lines = format.write(problems, answer, generator)
@@ -75,8 +75,8 @@ def exported_records(
         for expression, result, prompt_text, target_text, split in zip(
             task.expressions(problems),
             answer.texts(),
-            _texts(lines.ids, prompt, format.vocabulary),
-            _texts(labels, lines.target, format.vocabulary),
+            map(decode, selected_tokens(lines.ids, prompt)),
+            map(decode, selected_tokens(labels, lines.target)),
             split_names(problems, config),
             strict=True,
         ):
@@ -87,18 +87,6 @@ def exported_records(
                 "target": target_text,
                 "split": split,
             }
-
-
-def _texts(ids_BT: Tensor, mask_BT: Tensor, vocabulary: Vocabulary) -> list[str]:
-    """Return the tokens of every line at which the mask is true, as one text per line."""
-    tokens = vocabulary.tokens
-    ends = mask_BT.sum(dim=1).cumsum(0).tolist()
-    stream = ids_BT[mask_BT].tolist()
-    begins = [0, *ends[:-1]]
-    return [
-        "".join([tokens[i] for i in stream[begin:end]])
-        for begin, end in zip(begins, ends, strict=True)
-    ]
 
 
 def export(

@@ -52,7 +52,7 @@ from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTok
 from abacist.formats.config import InsertionSortFormatConfig, LabelsFormatConfig, Layout
 from abacist.formats.continuation import Continuation, Integers, TokenCoordinates
 from abacist.formats.labels import LabelsFormat
-from abacist.formats.pieces import Piece
+from abacist.formats.pieces import Piece, selected_tokens
 from abacist.formats.roles import Role, decode
 from abacist.tasks.config import MOST_LABELS, TaskConfig
 from abacist.tasks.problems import Answer, Ordering, Problems
@@ -144,10 +144,9 @@ class InsertionSortFormat(LabelsFormat):
         is_listed = (lines.field == Field.ANSWER) & (kind == label)
         counts = (equals_row.squeeze(1) // 2).tolist()
         answers: list[str | None] = []
-        for tokens, listed, well_formed, count in zip(
-            ids, is_listed, is_well_formed.tolist(), counts, strict=True
+        for labels, well_formed, count in zip(
+            selected_tokens(ids, is_listed), is_well_formed.tolist(), counts, strict=True
         ):
-            labels = tokens[listed].tolist()
             expected = range(self.first_label, self.first_label + count)
             is_complete = well_formed and sorted(labels) == list(expected)
             answers.append(self.vocabulary.decode(labels) if is_complete else None)

@@ -16,7 +16,13 @@ from abacist.errors import ProblemError
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import LabelsFormatConfig, Layout
 from abacist.formats.continuation import Continuation, PlannedContinuation
-from abacist.formats.pieces import Piece, constant, once_per_pattern, places_from_the_right
+from abacist.formats.pieces import (
+    Piece,
+    constant,
+    once_per_pattern,
+    places_from_the_right,
+    selected_tokens,
+)
 from abacist.formats.piecewise import PiecewiseFormat
 from abacist.tasks.config import LABELS, SortingConfig, TaskConfig
 from abacist.tasks.problems import Answer, Ordering, Problems
@@ -64,8 +70,7 @@ class LabelsFormat(PiecewiseFormat):
         lines = self.annotate(ids_BT)
         counts = lines.row.where(lines.field == Field.LABEL, 0).amax(dim=1).tolist()  # type: ignore[union-attr]
         answers = []
-        for ids, is_answer, count in zip(lines.ids, lines.target, counts, strict=True):
-            tokens = ids[is_answer].tolist()
+        for tokens, count in zip(selected_tokens(lines.ids, lines.target), counts, strict=True):
             ended = bool(tokens) and tokens.pop() == self.end_id
             expected = range(self.first_label, self.first_label + count)
             complete = ended and sorted(tokens) == list(expected)

@@ -136,6 +136,14 @@ def without_targets(lines: AnnotatedTokens) -> AnnotatedTokens:
     )
 
 
+def selected_tokens(ids_BT: Tensor, is_selected_BT: Tensor) -> list[list[int]]:
+    """Return the ids at which `is_selected_BT` is true, in order, as one list for each line."""
+    ends = is_selected_BT.sum(dim=1).cumsum(0).tolist()
+    # One conversion of all lines takes a tenth of the time of one for each line.
+    ids = ids_BT[is_selected_BT].tolist()
+    return [ids[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+
+
 def once_per_pattern(
     ids_BT: Tensor, annotate: Callable[[Tensor], AnnotatedTokens], alike_from: int = 255
 ) -> AnnotatedTokens:

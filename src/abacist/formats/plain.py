@@ -32,6 +32,7 @@ from abacist.formats.pieces import (
     once_per_pattern,
     operators,
     places_from_the_right,
+    selected_tokens,
     without_targets,
 )
 from abacist.formats.roles import START, Role, decode
@@ -172,15 +173,8 @@ class PlainFormat:
         """
         lines = self.annotate(ids_BT)
         widths = self._answer_widths(lines).tolist()
-        # The targets of a line follow each other.
-        counts = lines.target.sum(dim=1)
-        first = lines.target.byte().argmax(dim=1) if lines.target.numel() else counts
-        return [
-            self._read(ids[begin:end], width)
-            for ids, begin, end, width in zip(
-                lines.ids.tolist(), first.tolist(), (first + counts).tolist(), widths, strict=True
-            )
-        ]
+        targets = selected_tokens(lines.ids, lines.target)
+        return [self._read(tokens, width) for tokens, width in zip(targets, widths, strict=True)]
 
     def roles(self, ids_T: Tensor) -> list[Role]:
         """Return the role of each token of one whole line.

@@ -13,7 +13,13 @@ from torch import Tensor
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import FormatConfig, Layout
 from abacist.formats.continuation import Continuation, PlannedContinuation
-from abacist.formats.pieces import Piece, constant, once_per_pattern, places_from_the_right
+from abacist.formats.pieces import (
+    Piece,
+    constant,
+    once_per_pattern,
+    places_from_the_right,
+    selected_tokens,
+)
 from abacist.formats.piecewise import PiecewiseFormat
 from abacist.tasks.config import OwnTaskConfig, TaskConfig
 from abacist.tasks.problems import DIGIT_CHARACTERS, Answer, Problems
@@ -60,8 +66,8 @@ class TextFormat(PiecewiseFormat):
         lines = self.annotate(ids_BT)
         longest_B = torch.where(lines.field >= Field.OPERAND, lines.place, 0).amax(dim=1).tolist()
         answers = []
-        for ids, target, longest in zip(lines.ids, lines.target, longest_B, strict=True):
-            tokens = ids[target].tolist()
+        targets = selected_tokens(lines.ids, lines.target)
+        for tokens, longest in zip(targets, longest_B, strict=True):
             ended = bool(tokens) and tokens.pop() == self.end_id
             answers.append(self._read(tokens, longest) if ended else None)
         return answers
@@ -94,11 +100,12 @@ class TextFormat(PiecewiseFormat):
 
     def _target_piece(self, problems: Problems, answer: Answer) -> Piece:
         texts = answer.texts()
-        lengths_B = torch.tensor([len(text) for text in texts])
-        ids = torch.zeros(len(texts), max(map(len, texts), default=0), dtype=torch.uint8)
-        for row, text in enumerate(texts):
-            ids[row, : len(text)] = torch.tensor([self.vocabulary.id(c) for c in text])
-        return Piece(ids, lengths_B)
+        lengths = [len(text) for text in texts]
+        width = max(lengths, default=0)
+        id_of = {token: id for id, token in enumerate(self.vocabulary.tokens)}
+        ids = [id_of[character] for text in texts for character in text.ljust(width, "0")]
+        ids_BW = torch.tensor(ids, dtype=torch.uint8).view(len(texts), width)
+        return Piece(ids_BW, torch.tensor(lengths, dtype=torch.int64))
 
     def _annotate(self, ids: Tensor) -> AnnotatedTokens:
         is_equals = ids == self.equals_id

@@ -11,8 +11,8 @@ from typing import Literal
 import torch
 
 from abacist.errors import ProblemError
-from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.continuation import continue_lines
+from abacist.formats.pieces import selected_tokens
 from abacist.formats.plain import PlainFormat
 from abacist.intervals import Proportion
 from abacist.models.decoding import generate
@@ -127,17 +127,11 @@ def _num_right_without_spaces(
             max_new_tokens=room,
             end_id=format.end_id,
         )
+        written = format.annotate(generated.ids.cpu())
         expected = format.write(batch, trained_model.task.answer(batch))
+        targets = [selected_tokens(lines.ids, lines.target) for lines in (written, expected)]
         right += sum(
-            vocabulary.decode(written).replace(" ", "")
-            == vocabulary.decode(correct).replace(" ", "")
-            for written, correct in zip(
-                _targets(format.annotate(generated.ids.cpu())), _targets(expected), strict=True
-            )
+            vocabulary.decode(ids).replace(" ", "") == vocabulary.decode(correct).replace(" ", "")
+            for ids, correct in zip(*targets, strict=True)
         )
     return right
-
-
-def _targets(lines: AnnotatedTokens) -> list[list[int]]:
-    """Return the ids after `=` of every line, end token included."""
-    return [ids[target].tolist() for ids, target in zip(lines.ids, lines.target, strict=True)]
