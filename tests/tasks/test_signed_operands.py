@@ -10,6 +10,7 @@ from abacist.data.split import draw_from_split, hash_problems, in_split
 from abacist.errors import ConfigurationError, ProblemError
 from abacist.formats.config import FORMATS
 from abacist.scoring.counterexamples import mutated
+from abacist.tasks import digits
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.config import ArithmeticConfig, Operation
 from abacist.tasks.problems import Problems, concatenate
@@ -49,6 +50,21 @@ def test_answers_are_those_of_python_for_long_numbers():
         problems = Problems.from_integers(rows, operation)
         expected = [str(eval(f"{a}{operation}{b}")) for a, b in rows]
         assert SIGNED.answer(problems).texts() == expected
+
+
+@pytest.mark.parametrize("operation", ["//", "%"])
+def test_quotient_and_remainder_come_from_one_division(operation, monkeypatch):
+    divided, divide = [], digits.divide
+
+    def counted(a_BW, b_BW):
+        divided.append(len(a_BW))
+        return divide(a_BW, b_BW)
+
+    monkeypatch.setattr(digits, "divide", counted)
+    problems = Problems.from_integers([(-7, 2), (7, -2), (-8, -2)], operation)
+    expected = {"//": ["-4", "-4", "4"], "%": ["1", "-1", "0"]}
+    assert SIGNED.answer(problems).texts() == expected[operation]
+    assert divided == [3]
 
 
 def test_all_numbers_of_two_digits_have_both_signs():

@@ -439,13 +439,19 @@ def _calculate(operation: str, problems: Problems) -> Numbers:
     if operation == "*":
         results = digits.multiply(a, b)
         return Numbers(results, digits.significant(results))
+    quotient, remainder = _divided(problems)
+    results = quotient if operation == "//" else remainder
+    return Numbers(results, digits.significant(results))
+
+
+def _divided(problems: Problems) -> tuple[Tensor, Tensor]:
+    """Return the quotients and the remainders of the magnitudes, uint8 (B, W), in different widths W."""
+    a, b = problems.operand(0).digits_BW, problems.operand(1).digits_BW
     # The cost is the number of steps times the width of the divisor, often the shorter number.
     if len(b):
         b = b[:, : int(problems.lengths_BN[:, 1].max())]
     division = digits.divide(a, b)
-    quotient, remainder = division.quotient_SB.t().flip(1), division.remainder_BW
-    results = quotient if operation == "//" else remainder
-    return Numbers(results, digits.significant(results))
+    return division.quotient_SB.t().flip(1), division.remainder_BW
 
 
 def _calculate_signed(
@@ -463,16 +469,15 @@ def _calculate_signed(
         results = torch.where(adds_B.unsqueeze(1), added.digits_BW, difference)
         assert subtracted.negative_B is not None
         return _signed(results, a_negative_B ^ (~adds_B & subtracted.negative_B))
-    results = _calculate(operation, magnitudes).digits_BW
     if operation == "*":
-        return _signed(results, differ_B)
+        return _signed(_calculate("*", magnitudes).digits_BW, differ_B)
+    quotient, remainder = _divided(magnitudes)
     # If the signs differ and there is a remainder, rounding down changes the quotient and the remainder.
-    remainder = _calculate("%", magnitudes).digits_BW
     changes_B = differ_B & (remainder != 0).any(dim=1)
     if operation == "//":
-        one = torch.zeros_like(results)
+        one = torch.zeros_like(quotient)
         one[:, 0] = changes_B
-        return _signed(digits.add(results, one)[0], differ_B)
+        return _signed(digits.add(quotient, one)[0], differ_B)
     divisor = problems.operand(1).digits_BW[:, : remainder.shape[1]]
     complement, _ = digits.subtract_modulo(divisor, remainder)
     return _signed(torch.where(changes_B.unsqueeze(1), complement, remainder), b_negative_B)
