@@ -2,11 +2,13 @@
 
 import pytest
 import torch
+from extension_tasks import LargerTextConfig, column_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
 from abacist.formats.annotated import AnnotatedTokens, Field
+from abacist.formats.config import TextFormatConfig
 from abacist.formats.pieces import (
     Piece,
     constant,
@@ -17,6 +19,8 @@ from abacist.formats.pieces import (
     selected_tokens,
     without_targets,
 )
+from abacist.formats.text import TextFormat
+from abacist.tasks.problems import OWN, Shapes
 
 PADDING = 12
 
@@ -136,6 +140,28 @@ def test_lines_of_few_patterns_are_annotated_once_a_pattern() -> None:
     ids[::2, 3] = 10
     once_per_pattern(ids, counting)
     assert seen == [2]
+
+
+@pytest.mark.parametrize("name", ["test-add", "test-add-hexadecimal", "test-larger-text"])
+def test_letters_are_digits_of_a_pattern_in_bases_above_10(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = LargerTextConfig() if name == "test-larger-text" else column_task(name)
+    format, task = TextFormat(TextFormatConfig(), config), config.build()
+    problems = task.draw(Shapes.of(torch.full((500, 2), 5), OWN), torch.Generator().manual_seed(0))
+    ids = format.prompt(problems).ids
+    seen = []
+    annotate_lines = format._annotate
+
+    def counting(ids: Tensor) -> AnnotatedTokens:
+        seen.append(len(ids))
+        return annotate_lines(ids)
+
+    monkeypatch.setattr(format, "_annotate", counting)
+    lines = format.annotate(ids)
+    assert seen == [1]
+    for tensor in ("place", "field", "target", "row"):
+        assert torch.equal(getattr(lines, tensor), getattr(annotate_lines(ids.int()), tensor))
 
 
 def test_no_lines_are_annotated() -> None:

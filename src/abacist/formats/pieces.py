@@ -145,16 +145,19 @@ def selected_tokens(ids_BT: Tensor, is_selected_BT: Tensor) -> list[list[int]]:
 
 
 def once_per_pattern(
-    ids_BT: Tensor, annotate: Callable[[Tensor], AnnotatedTokens], alike_from: int = 255
+    ids_BT: Tensor,
+    annotate: Callable[[Tensor], AnnotatedTokens],
+    alike_from: int = 255,
+    num_digits: int = 10,
 ) -> AnnotatedTokens:
     """Annotate lines whose annotation does not depend on which digits they hold.
 
-    Lines that differ only in their digits, and in tokens with ids of `alike_from` or more, have one
-    pattern and are annotated once. That is many times faster than annotating each line, since a
-    batch has thousands of lines and a few patterns.
+    Lines that differ only in their digits, the first `num_digits` ids, and in tokens with ids of
+    `alike_from` or more, have one pattern and are annotated once. That is many times faster than
+    annotating each line, since a batch has thousands of lines and a few patterns.
     """
     ids = ids_BT.int()
-    pattern = ids_BT.clamp(min=9, max=alike_from).to(torch.uint8)
+    pattern = ids_BT.clamp(min=num_digits - 1, max=alike_from).to(torch.uint8)
     weights = torch.linspace(1, 2, ids.shape[1], dtype=torch.float32, device=ids.device).sqrt()
     _, group = torch.unique(pattern.float() @ weights, return_inverse=True)
     first = torch.zeros(int(group.max()) + 1 if len(group) else 0, dtype=torch.int64)

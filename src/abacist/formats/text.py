@@ -40,7 +40,8 @@ class TextFormat(PiecewiseFormat):
         assert isinstance(task, OwnTaskConfig)
         self.config, self.task = config, task.build()
         self.base = self.task.base
-        characters = tuple(DIGIT_CHARACTERS[: max(len(DIGITS), self.base)])
+        self.num_digits = max(len(DIGITS), self.base)
+        characters = tuple(DIGIT_CHARACTERS[: self.num_digits])
         symbol = (self.task.symbol,) if self.task.num_operands > 1 else ()
         self.vocabulary = Vocabulary(
             (*characters, *symbol, "=", "<end>", "<start>", *further_tokens)
@@ -54,7 +55,7 @@ class TextFormat(PiecewiseFormat):
 
         The annotation of a token after `=` depends on the prompt and on the number of tokens before it.
         """
-        return once_per_pattern(ids_BT, self._annotate, alike_from=self.start_id + 1)
+        return once_per_pattern(ids_BT, self._annotate, self.start_id + 1, self.num_digits)
 
     def continuation(self, prompt: AnnotatedTokens, max_new_tokens: int) -> Continuation:
         """Return the coordinates of new tokens, which follow from the prompt alone."""
