@@ -8,8 +8,10 @@ from torch import Tensor, nn
 from abacist.errors import ConfigurationError
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.models.config import POSITIONS, PositionScheme
+from abacist.models.coordinates import SchemeCoordinates
 from abacist.models.teacher_forcing import IGNORED, Predictions, coordinates_of, teacher_forced
 from abacist.models.transformer import Transformer
+from abacist.models.views import KeyTable
 
 RAGGED = [(1, 1), (3, 5), (7, 2), (1, 8)]
 INDEX_WINDOW = PositionScheme(encoding="relative", coordinate="index", window=(-5, 0))
@@ -82,6 +84,22 @@ def test_hooks_and_further_recurrences_are_not_ignored_where_gradients_are_taken
     dense = teacher_forced(model, lines, path="dense", recurrences=2)
     is_target = dense.labels != IGNORED
     torch.testing.assert_close(more.logits[is_target], dense.logits[is_target])
+
+
+def test_the_tokens_of_long_lines_are_sorted_into_one_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, lines = random_model(), write(random_problems([(150, 150)]))
+    tables, key_table = [], model.key_table
+
+    def counted(tokens: SchemeCoordinates) -> KeyTable | None:
+        tables.append(key_table(tokens))
+        return tables[-1]
+
+    monkeypatch.setattr(model, "key_table", counted)
+    by_id = model(lines.ids, coordinates_of(lines))
+    assert [table is not None for table in tables] == [True]
+    torch.testing.assert_close(by_id, model(lines.ids, coordinates_of(lines), path="dense"))
 
 
 def test_tokens_without_a_label_are_left_out_where_lines_differ() -> None:

@@ -237,15 +237,14 @@ class Transformer(nn.Module):
 
     def _view_by_id(self, tokens: SchemeCoordinates, first: int, wanted_BQ: Tensor | None) -> View:
         """Return the view of all queries from `first` on, or that of the N wanted ones, (N, 1, C)."""
-        if self._table_for_path(tokens, "auto") is None:
-            queries, keys = tokens[first:], tokens
+        queries, keys = tokens[first:], tokens
+        table = self._table_for_path(tokens, "auto")
+        if table is None:
             if wanted_BQ is not None:
                 # In lines of mixed lengths, most pairs of tokens are padding or belong to no wanted query.
                 queries, keys = coordinates_of_wanted(tokens, first, wanted_BQ)
             return visible_view(self.schemes, queries, keys, self.is_causal)
-        view, _ = self.views(tokens, first, "auto", only_tail=True)
-        assert isinstance(view, View)
-        view = only_visible(view)
+        view = only_visible(windowed_view(self.schemes, queries, keys, table, self.is_causal))
         return view if wanted_BQ is None else only_visible(only_wanted(view, wanted_BQ))
 
     @property
