@@ -268,3 +268,9 @@ def test_only_the_numbers_that_must_not_be_zero_are_nonzero() -> None:
 
 def test_a_number_of_no_digits_is_all_zeros() -> None:
     assert not digits.draw(torch.tensor([[0, 3], [2, 0]]), 3, generator())[[0, 1], [0, 1]].any()
+
+
+def test_one_is_taken_away_where_it_shall_be_modulo_a_power_of_ten() -> None:
+    numbers = Problems.from_integers([(5, 0), (100, 0), (0, 0), (7, 0)]).operand(0).digits_BW
+    less = digits.less_one_where(torch.tensor([True, True, True, False]), numbers)
+    assert less.tolist() == [[4, 0, 0], [9, 9, 0], [9, 9, 9], [7, 0, 0]]

@@ -77,6 +77,14 @@ class AnnotatedTokens:
         """int64 (B,): the number of tokens of each line, without padding."""
         return (self.field != Field.PADDING).sum(dim=1)
 
+    def columns(self, spacing: int) -> Tensor:
+        """Return the column of each digit, 1 for units, int32 (B, T); other tokens have their place.
+
+        Args:
+            spacing: distance between the places of neighbouring columns.
+        """
+        return torch.where(self.place > 0, self.place // spacing, self.place)
+
     def __getitem__(self, key: slice | Tensor | tuple[slice, slice]) -> "AnnotatedTokens":
         return AnnotatedTokens(**{name: tensor[key] for name, tensor in self._tensors().items()})
 

@@ -36,6 +36,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from abacist.arrays import Integers
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.config import (
     CalculatorFormatConfig,
@@ -44,7 +45,7 @@ from abacist.formats.config import (
     NonRestoringDivisionFormatConfig,
     PlainFormatConfig,
 )
-from abacist.formats.continuation import Continuation, Integers, TokenCoordinates
+from abacist.formats.continuation import Continuation, TokenCoordinates
 from abacist.formats.long_multiplication import CARRIES, LongMultiplicationFormat
 from abacist.formats.multiplication_cells import PRODUCT_TOKENS
 from abacist.formats.non_restoring_division import ACTIONS, MARKED, NonRestoringDivisionFormat

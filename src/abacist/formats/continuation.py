@@ -15,16 +15,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from abacist.arrays import Integers
 from abacist.formats.annotated import NO_PLACE, AnnotatedTokens, Field
 
 if TYPE_CHECKING:
     from abacist.formats.format import Format
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

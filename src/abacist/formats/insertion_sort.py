@@ -48,9 +48,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from abacist.arrays import Integers
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, NO_PLACE, AnnotatedTokens, Field
 from abacist.formats.config import InsertionSortFormatConfig, LabelsFormatConfig, Layout
-from abacist.formats.continuation import Continuation, Integers, TokenCoordinates
+from abacist.formats.continuation import Continuation, TokenCoordinates
 from abacist.formats.labels import LabelsFormat
 from abacist.formats.pieces import Piece, selected_tokens
 from abacist.formats.roles import Role, decode

@@ -29,10 +29,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from abacist.arrays import Integers
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, AnnotatedTokens, Field
 from abacist.formats.calculation import CalculationFormat, asks, is_digit, number_text
 from abacist.formats.config import Layout, LongDivisionFormatConfig
-from abacist.formats.continuation import Continuation, Integers, RowsByDivisor, TokenCoordinates
+from abacist.formats.continuation import Continuation, RowsByDivisor, TokenCoordinates
 from abacist.formats.division_steps import DivisionSteps, count_steps, write_by_divisor_length
 from abacist.formats.pieces import Piece, select
 from abacist.tasks.config import ArithmeticConfig, TaskConfig

@@ -67,10 +67,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from abacist.arrays import Integers
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, AnnotatedTokens, Field
 from abacist.formats.calculation import CalculationFormat, Parts, number_text
 from abacist.formats.config import Layout, NonRestoringDivisionFormatConfig
-from abacist.formats.continuation import Continuation, Integers, RowsByDivisor, TokenCoordinates
+from abacist.formats.continuation import Continuation, RowsByDivisor, TokenCoordinates
 from abacist.formats.division_steps import DivisionSteps, count_steps, write_by_divisor_length
 from abacist.formats.pieces import Piece, select
 from abacist.formats.plain import negative_of_complement
@@ -269,9 +270,7 @@ class NonRestoringDivisionFormat(CalculationFormat):
         a_BW = problems.operand(0).digits_BW
         is_zero_B = (a_BW == 0).all(dim=1)
         is_mirrored_B = (negative_BN[:, 0] != negative_BN[:, 1]) & ~is_zero_B
-        one_BW = torch.zeros_like(a_BW)
-        one_BW[:, 0] = is_mirrored_B
-        mirrored_BW, _ = digits.subtract_modulo(a_BW, one_BW)
+        mirrored_BW = digits.less_one_where(is_mirrored_B, a_BW)
         lengths_BN = problems.lengths_BN.clone()
         lengths_BN[:, 0] = digits.significant(mirrored_BW)
         return Problems(

@@ -198,7 +198,7 @@ class PlainFormat:
 
     def columns(self, lines: AnnotatedTokens) -> Tensor:
         """Return the column of each digit, 1 for units, int32 (B, T); other tokens have their place."""
-        return torch.where(lines.place > 0, lines.place // self._spacing, lines.place)
+        return lines.columns(self._spacing)
 
     def target_lengths(self, problems: Problems) -> Tensor:
         """Return the largest possible number of tokens after `=`, int64 (B,)."""

@@ -30,10 +30,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from abacist.arrays import Integers
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, AnnotatedTokens, Field
 from abacist.formats.calculation import CalculationFormat, is_digit
 from abacist.formats.config import Layout, RunningSumsFormatConfig
-from abacist.formats.continuation import Continuation, Integers, TokenCoordinates
+from abacist.formats.continuation import Continuation, TokenCoordinates
 from abacist.formats.pieces import Piece, constant, join
 from abacist.formats.roles import Role, decode
 from abacist.tasks import digits

@@ -43,16 +43,15 @@ that the next token follows from.
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from abacist.arrays import Flags, Integers
 from abacist.formats.annotated import ANCHOR, EVERYWHERE, AnnotatedTokens, Field
 from abacist.formats.calculation import CalculationFormat, asks, is_digit, number_text
 from abacist.formats.config import Layout, WorkedFormatConfig
 from abacist.formats.continuation import (
     Continuation,
-    Integers,
     PlannedContinuation,
     TokenCoordinates,
 )
@@ -65,6 +64,7 @@ from abacist.formats.multiplication_cells import (
     write_cells,
 )
 from abacist.formats.pieces import Piece, merge, select
+from abacist.formats.plain import negative_of_complement
 from abacist.tasks import digits
 from abacist.tasks.config import ArithmeticConfig, TaskConfig
 from abacist.tasks.problems import Answer, Numbers, Problems
@@ -268,10 +268,10 @@ class WorkedFormat(CalculationFormat):
         tokens = tokens[:-1] if is_below else tokens
         if len(tokens) != width or not all(map(is_digit, tokens)):
             return None
+        text = number_text(tokens)
         if not is_below:
-            return number_text(tokens)
-        magnitude = number_text(_complement(tokens))
-        return None if magnitude == "0" else "-" + magnitude
+            return text
+        return None if text == "0" else negative_of_complement(text, width)
 
     def _read_division(
         self, tokens: list[int], lengths: list[int], asks_remainder: bool
@@ -313,7 +313,7 @@ class _WorkContinuation(PlannedContinuation):
         annotate: Callable[[Tensor], AnnotatedTokens],
         prompt: AnnotatedTokens,
         max_new_tokens: int,
-        divides: npt.NDArray[np.bool_],
+        divides: Flags,
         symbols: tuple[int, int],
         begin_number: tuple[int, ...],
     ) -> None:
@@ -358,10 +358,3 @@ class _WorkContinuation(PlannedContinuation):
 def _is_unpadded(tokens: list[int]) -> bool:
     """Whether a number, least significant digit first, has no leading zero."""
     return len(tokens) == 1 or tokens[-1] != 0
-
-
-def _complement(tokens: list[int]) -> list[int]:
-    """Return the ten's complement of digits, least significant first."""
-    lowest = next((i for i, token in enumerate(tokens) if token), len(tokens))
-    nines = [9 - token for token in tokens[lowest + 1 :]]
-    return tokens[:lowest] + [10 - token for token in tokens[lowest : lowest + 1]] + nines

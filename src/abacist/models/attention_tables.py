@@ -19,6 +19,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from abacist.arrays import Integers
 from abacist.models.block import Block
 from abacist.models.config import PositionScheme
 from abacist.models.coordinates import Coordinates
@@ -40,7 +41,6 @@ _ROWS_IN_CACHE = 1_024
 """Number of lines whose activations a CPU computes at once: few enough for its cache, and for the
 memory allocator to hand out the same pages again instead of new ones."""
 
-Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 
 

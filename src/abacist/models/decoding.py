@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from abacist.arrays import Flags, Integers
 from abacist.errors import ConfigurationError, check_between
 from abacist.formats.annotated import AnnotatedTokens
 from abacist.formats.continuation import Continuation, TokenCoordinates
@@ -25,8 +26,6 @@ from abacist.models.key_value_cache import DenseCache, KeyValueCache, WindowedCa
 from abacist.models.teacher_forcing import coordinates_of
 from abacist.models.transformer import Transformer
 
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
 _LONGEST_COMPARED = 64

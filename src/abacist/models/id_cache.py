@@ -8,14 +8,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 from torch import Tensor
 
-from abacist.models.attention_tables import AttentionTables, BiasRows, Integers
+from abacist.arrays import Flags, Integers
+from abacist.models.attention_tables import AttentionTables, BiasRows
 from abacist.models.coordinates import Coordinates, SchemeCoordinates
 from abacist.models.visible_tokens import VisibleTokens
-
-Flags = npt.NDArray[np.bool_]
 
 
 class IdCache(ABC):

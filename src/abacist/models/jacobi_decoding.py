@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from abacist.models.attention_tables import AttentionTables, Integers
+from abacist.arrays import Integers
+from abacist.models.attention_tables import AttentionTables
 from abacist.models.id_cache import filled_up, see_from
 from abacist.models.visible_tokens import VisibleTokens
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from abacist.arrays import Flags, Integers
 from abacist.models import encodings
 from abacist.models.block import Block
 from abacist.models.coordinates import Coordinates, SchemeCoordinates
@@ -21,7 +21,6 @@ from abacist.models.transformer import Transformer
 from abacist.models.views import View, dense_view
 from abacist.models.visible_tokens import VisibleTokens
 
-Integers = npt.NDArray[np.int64]
 Slots = int | tuple[Tensor, Tensor]
 """Indices of the slots of new tokens: one for all lines, or of slots and lines, (B,) each."""
 
@@ -72,9 +71,7 @@ class KeyValueCache(ABC):
 
         return self._run(ids_BT, prompt, layer)
 
-    def step(
-        self, token_B: Integers, new: list[Integers], running_B: npt.NDArray[np.bool_]
-    ) -> Tensor:
+    def step(self, token_B: Integers, new: list[Integers], running_B: Flags) -> Tensor:
         """Append one token to every line, and return its logits, (B, V).
 
         Args:
@@ -102,7 +99,7 @@ class KeyValueCache(ABC):
 
     @abstractmethod
     def _append(
-        self, new: list[Integers], running_B: npt.NDArray[np.bool_]
+        self, new: list[Integers], running_B: Flags
     ) -> tuple[SchemeCoordinates, View, Slots]:
         """Take in new tokens, and return their coordinates, their view, and where to store them."""
 
@@ -156,7 +153,7 @@ class DenseCache(KeyValueCache):
         return dense_view(self.model.schemes, query, self.prompt)
 
     def _append(
-        self, new: list[Integers], running_B: npt.NDArray[np.bool_]
+        self, new: list[Integers], running_B: Flags
     ) -> tuple[SchemeCoordinates, View, Slots]:
         slot, self.num_tokens = self.num_tokens, self.num_tokens + 1
         if len(self.stored[0]) < self.batch:
@@ -211,7 +208,7 @@ class WindowedCache(KeyValueCache):
         return self._view(query, slots)
 
     def _append(
-        self, new: list[Integers], running_B: npt.NDArray[np.bool_]
+        self, new: list[Integers], running_B: Flags
     ) -> tuple[SchemeCoordinates, View, Slots]:
         coordinates = list(zip(*(array.tolist() for array in new[1:]), strict=True))
         visible: list[list[int]] = [[0]] * self.batch

@@ -38,16 +38,21 @@ def subtract_modulo(a_BW: Tensor, b_BW: Tensor) -> tuple[Tensor, Tensor]:
     return differences.t(), borrow
 
 
+def less_one_where(is_less_B: Tensor, a_BW: Tensor) -> Tensor:
+    """Return `a - 1` where `is_less_B` and `a` elsewhere, modulo 10**W, uint8 (B, W)."""
+    one_BW = torch.zeros_like(a_BW)
+    one_BW[:, 0] = is_less_B
+    return subtract_modulo(a_BW, one_BW)[0]
+
+
 def tens_complement(a_BW: Tensor, negative_B: Tensor) -> tuple[Tensor, Tensor]:
     """Return numbers with those below 0 in ten's complement, uint8 (B, W), and their widths, int64 (B,).
 
     A number -a has the digits of 10^W - a, and a number from 0 up is kept. The width is the smallest w
     for which the number lies in -10^w … 10^w - 1, and at least 1; the digits after it are 9 or 0.
     """
-    one_BW = torch.zeros_like(a_BW)
-    one_BW[:, 0] = negative_B
     # Each digit of -a is the nine's complement of that of a - 1.
-    mirrored_BW, _ = subtract_modulo(a_BW, one_BW)
+    mirrored_BW = less_one_where(negative_B, a_BW)
     negative_B1 = negative_B.unsqueeze(1)
     return torch.where(negative_B1, 9 - mirrored_BW, mirrored_BW), significant(mirrored_BW)
 
