@@ -6,7 +6,9 @@ import torch
 
 import abacist
 from abacist import errors
+from abacist.certificates.receptive_fields import NotProvable
 from abacist.cli import main
+from abacist.config_base import InvalidSettings
 from abacist.errors import check_between, memory_complaint, nearest
 from abacist.runs import training
 
@@ -16,9 +18,11 @@ from abacist.runs import training
     [
         (errors.UserError, (errors.AbacistError,)),
         (errors.ConfigurationError, (errors.UserError, ValueError)),
+        (InvalidSettings, (errors.ConfigurationError,)),
         (errors.ProblemError, (errors.UserError, ValueError)),
         (errors.RunError, (errors.UserError,)),
         (errors.CheckpointError, (errors.RunError,)),
+        (NotProvable, (errors.AbacistError,)),
         (errors.TrainingDiverged, (errors.AbacistError,)),
         (errors.ProcessLost, (errors.AbacistError,)),
     ],
@@ -30,13 +34,13 @@ def test_every_error_has_the_parents_that_the_drawn_tree_shows(
 
 
 def test_the_drawn_tree_names_every_error() -> None:
-    defined = [
-        name
-        for name, value in vars(errors).items()
-        if isinstance(value, type) and issubclass(value, errors.AbacistError)
-    ]
-    assert len(defined) == 8
-    for name in defined:
+    defined, new = {errors.AbacistError}, {errors.AbacistError}
+    while new:
+        new = {subclass for error in new for subclass in error.__subclasses__()}
+        defined |= new
+    names = [error.__name__ for error in defined if error.__module__.startswith("abacist.")]
+    assert len(names) == 10
+    for name in names:
         assert name in (errors.__doc__ or "")
 
 

@@ -3,9 +3,11 @@
     AbacistError
     ├── UserError                 a mistake in what the user typed; the command line exits with 2
     │   ├── ConfigurationError    settings that are outside their ranges or conflict
+    │   │   └── InvalidSettings   those of one configuration, which the error holds; in `config_base`
     │   ├── ProblemError          a problem that cannot be read or exceeds a limit
     │   └── RunError              a run directory that is missing, exists already, or is unwritable
     │       └── CheckpointError   a checkpoint that is missing or damaged
+    ├── NotProvable               a proof that cannot be attempted; in `certificates`, which report it
     ├── TrainingDiverged          the loss became infinite or NaN; the command line exits with 1
     └── ProcessLost               a process that trains together with this one has ended; likewise
 

@@ -404,7 +404,7 @@ def check_loaded(record: Mapping[str, Any], path: Path) -> None:
 
 
 def changes(record: Mapping[str, Any], path: Path) -> str | None:
-    """Return a sentence about extensions whose source is not that of the run's training; None if all are."""
+    """Return a sentence that names the extensions whose source has changed since training; None if none has."""
     by_name = {extension.name: extension for extension in _by_module.values()}
     changed = [
         extension["source"]

@@ -65,7 +65,7 @@ def check(
     """Draw problems from each split and compare the splits.
 
     Problems are identified by 64-bit hashes. A collision of hashes would be reported as an overlap;
-    among ten million problems its probability is 1 in 200,000.
+    among ten million problems its probability is 1 in 370,000.
 
     Args:
         task: the task that draws the problems.

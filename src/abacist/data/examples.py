@@ -20,12 +20,12 @@ _MOST_DIGITS = 100_000
 
 @dataclass(frozen=True)
 class Examples:
-    """Which problems are trained on: listed ones, or as many as `count` that are drawn once."""
+    """Which problems are trained on: listed ones, or `count` problems that are drawn once."""
 
     count: int
     """Number of problems."""
     balanced: bool = False
-    """Whether drawn problems are equally many of each combination of lengths, with repeats, instead of distinct."""
+    """Whether the same number of problems is drawn of each combination of lengths; they may then repeat."""
     listed: tuple[str, ...] = ()
     """The problems as a person types them; if there are none, problems are drawn."""
 
@@ -97,7 +97,7 @@ def _longest_operand(task: Task) -> int:
 
 
 def balanced_problems(task: Task, split: SplitConfig, num_problems: int, seed: int) -> Problems:
-    """Return training problems, equally many of each operation and combination of lengths.
+    """Return training problems, the same number for each operation and combination of lengths.
 
     Problems are drawn independently of each other, so short ones repeat. Where `num_problems` is
     not a multiple of the number of combinations, some have one problem more.

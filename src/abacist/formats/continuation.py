@@ -46,9 +46,10 @@ class Continuation(ABC):
     """Annotates lines that begin with prompts, one token of every line at a time."""
 
     falls: Mapping[str, int] = MappingProxyType({})
-    """The coordinates that never fall by more than a certain number below an earlier generated token's.
+    """How far each coordinate can fall below that of an earlier generated token, by name.
 
-    Negative values do not count. A windowed model forgets the tokens that such a coordinate has passed.
+    Coordinates without such a bound are absent. Negative values do not count. A windowed model forgets
+    the tokens that such a coordinate has passed.
     """
 
     @abstractmethod
@@ -122,7 +123,7 @@ class PlannedContinuation(Continuation):
         max_new_tokens: int,
         falls: Mapping[str, int],
     ) -> None:
-        """Annotate the prompts, followed by as many zeros as there can be new tokens."""
+        """Annotate the prompts, each followed by `max_new_tokens` zeros."""
         self.falls, self.count = falls, 0
         batch, width = prompt.ids.shape
         lengths_B1 = prompt.lengths.unsqueeze(1)

@@ -33,9 +33,9 @@ class Format(Protocol):
     def enumeration(self) -> str | None:
         """Name of the enumeration that can prove a model of this format right; None if there is none.
 
-        One of "column-addition", "long-multiplication", "non-restoring-division", "insertion-sort"
-        and, for all of the first three together, "calculator". A format that names one has a method
-        `roles`, which the enumeration reads.
+        One of "column-addition", "long-multiplication", "non-restoring-division", "insertion-sort",
+        "signed-addition" and, for sums, products and divisions in one model, "calculator". A format
+        that names one has a method `roles`, which the enumeration reads.
         """
 
     def write(

@@ -97,7 +97,7 @@ def run_with_cache(
     Args:
         hooks: functions that replace activations, by activation name.
         keep: whether to keep the activation of that name.
-        recurrences: number of recurrences; None for as many as in training.
+        recurrences: number of recurrences; None for the number in training.
 
     Raises `ConfigurationError` for a hook on an activation that the model does not have.
     """

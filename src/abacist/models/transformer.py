@@ -167,7 +167,7 @@ class Transformer(nn.Module):
                 initial states); None in evaluation.
             path: how attention is calculated; `by-id` needs a model that `reads_ids_alone`, and one
                 recurrence without a hook.
-            recurrences: how many times the layers run; None for as many as in the settings.
+            recurrences: how many times the layers run; None for the number in the settings.
             num_detached: number of recurrences at the start that pass no gradient on.
             hook: receives every activation and returns the one to continue with; needs the path
                 `dense`.

@@ -129,7 +129,7 @@ def visible_view(
     key: SchemeCoordinates,
     causal: bool = True,
 ) -> View:
-    """Pair every query with the keys that it sees alone: `only_visible` of the dense view, but faster."""
+    """Pair every query with only the keys that it sees: `only_visible` of the dense view, but faster."""
     keys_GQC, visible = _visible_keys(visibility(schemes, query, key, causal))
     bias_inputs = [
         encodings.bias_input(
@@ -193,7 +193,7 @@ def _visible_first(view: View) -> View:
 
 
 def only_visible(view: View) -> View:
-    """Pair every query with the keys that it sees alone, in their order; C is the largest number of them.
+    """Pair every query with only the keys that it sees, in their order; C is the largest number of them.
 
     Queries that see fewer keys are paired with the first candidate as well, without seeing it.
     """

@@ -50,7 +50,7 @@ class TrainingConfig(Config):
     examples: tuple[str, ...] = ()
     """Problems to train on instead of drawn ones, through which training cycles; --examples reads them from a file."""
     balanced_examples: bool = False
-    """With `num_examples`: equally many problems of each combination of lengths, with repeats, instead of distinct ones."""  # noqa: E501
+    """With `num_examples`: the same number of problems of each combination of lengths, with repeats, instead of distinct ones."""  # noqa: E501
     keep_partial_batches: bool = False
     """With `num_examples` or `examples`: end each epoch with a smaller batch of the problems that do not fill one, instead of leaving them out."""  # noqa: E501
     mixed_lengths: bool = False
