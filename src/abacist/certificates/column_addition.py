@@ -193,7 +193,7 @@ def enumerate_choices(
     below, above = _extent_in_places(model)
     num_digits = layout.counts()[-1] * (below + max(above, layout.ahead) + 1)
     log_richest = num_digits * log10(layout.rule.base)
-    if log_richest > log10(most_cases):
+    if log_richest > log10(max(1, most_cases)):
         raise too_many(log_richest)
     rule = layout.rule
     anywhere = {number: columns_below(rule, number) for number in layout.counts()}
