@@ -85,6 +85,7 @@ def test_a_page_that_writes_out_calculations_agrees_with_python_on_every_token(w
               return {
                 logits, longest: notation.mostTokens(problem), read: notation.read(problem, right),
                 unfinished: notation.read(problem, right.slice(0, -1)), right: notation.rightAnswer(problem),
+                tokens: notation.rightTokens(problem),
               };
             }""",
             [asked, right],
@@ -94,6 +95,7 @@ def test_a_page_that_writes_out_calculations_agrees_with_python_on_every_token(w
         answer = working.task.answer(problems).texts()[0]
         assert (seen["read"], seen["right"], seen["unfinished"]) == (answer, answer, None)
         assert seen["longest"] >= len(right)
+        assert seen["tokens"] == right
 
 
 PAIRS = [(97, 8), (8, 97), (5, 5), (10_000, 99), (999_999_999_999, 999_999), (0, 7)]
@@ -208,6 +210,45 @@ WRITE_BY_THE_LIST = """async (stride) => {
   return { neighbourhoods: listed.size, failures: failures.slice(0, 5) };
 }"""
 """Write the problem made from each neighbourhood, with each token that the list says must follow."""
+
+
+@pytest.mark.parametrize("name", ["example", "subtracting", "calculating"])
+def test_the_right_tokens_of_a_page_are_those_of_the_format(name, request, open_page):
+    run = request.getfixturevalue(name)
+    page = open_page(run)
+    for operation in run.task.operations:
+        for asked in [f"{a}{operation}{b}" for a, b in PAIRS] + [f"0{operation}10"]:
+            problems = run.task.parse([asked])
+            lines = run.format.write(problems, run.task.answer(problems))
+            ids = lines.ids[0, lines.target[0].nonzero().squeeze(1)]
+            assert page.evaluate(
+                "asked => { const problem = notation.parse(asked);"
+                " return problem.notation.rightTokens(problem); }",
+                asked,
+            ) == [run.format.vocabulary.tokens[token] for token in ids]
+
+
+def test_wrong_digits_are_framed_and_unsure_ones_underlined(example, open_page):
+    page = open_page(example, reduced_motion="reduce")
+    assert page.locator("#sheet .wrong, #sheet .unsure").count() == 0
+    assert page.locator(".signs li").all_inner_texts() == [
+        "7 how certain the model was",
+        "7 less than 90 % certain",
+        "7 wrong",
+        "■ the end of the answer",
+    ]
+    page.evaluate(
+        "() => { model = intact.withWeight('head.weight', 0,"
+        " intact.numbers('head.weight')[0] + 3); calculate('0+0'); }"
+    )
+    wrong = page.locator("#sheet .wrong")
+    assert wrong.count() > 0
+    right = page.evaluate("shown.steps.map((step, k) => step.text === shown.rights[k])")
+    assert wrong.count() == right.count(False)
+    wrong.first.click()
+    assert "That is wrong: right is" in page.inner_text("#looked")
+    assert ", wrong, right is" in (wrong.first.get_attribute("aria-label") or "")
+    assert violations(page) == []
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,15 @@ class Columns extends Notation {
     return String(this.sign > 0 ? BigInt(a) + BigInt(b) : BigInt(a) - BigInt(b));
   }
 
+  /** The tokens that a right answer consists of. */
+  rightTokens(problem) {
+    const answer = BigInt(this.rightAnswer(problem));
+    if (this.sign > 0) return [...reversed(String(answer)), END];
+    const width = Math.max(problem.a.length, problem.b.length);
+    const digits = String(answer < 0n ? answer + 10n ** BigInt(width) : answer).padStart(width, "0");
+    return [...reversed(digits), ...(answer < 0n ? ["-"] : []), END];
+  }
+
   /**
    * Everything that the last token of a right line can see, with the token that must follow.
    *

@@ -123,6 +123,29 @@ class Divisions extends Notation {
     return String(operation === "%" ? BigInt(a) % BigInt(b) : BigInt(a) / BigInt(b));
   }
 
+  /** The tokens that a right answer consists of, with its work. */
+  rightTokens({ a, b }) {
+    const numSteps = Math.max(1, a.length - b.length + 1), tokens = [];
+    const divisor = [...reversed(b).map(Number), 0], dividend = [...a].map(Number);
+    let rest = reversed(dividend.splice(0, a.length - numSteps)), adds = false;
+    for (let step = 0; adds || step < numSteps; step++) {
+      if (dividend.length) rest = [dividend.shift(), ...rest];
+      for (let count = adds ? 9 : 0, isOver = false; !isOver; count += adds ? -1 : 1) {
+        let carried = 0;
+        tokens.push(this.count(`${adds ? "+" : "-"}${count}`), ":");
+        rest = divisor.map((digit, i) => {
+          const total = (rest[i] ?? 0) + (adds ? digit + carried : -digit - carried);
+          carried = total > 9 || total < 0 ? 1 : 0;
+          tokens.push(mod10(total) + (carried ? MARK : ""));
+          return mod10(total);
+        });
+        isOver = carried === 1;
+      }
+      adds = !adds;
+    }
+    return [...tokens, this.count("-0"), ":", END];
+  }
+
   beginsRow({ work }) {
     return work.within === 0;
   }

@@ -45,21 +45,32 @@ function calculate(text, focuses = false) {
   }
   $("mistake").textContent = "";
   const { line, steps } = model.write(problem);
-  shown = { problem, line, steps, tokens: [], begin: line.length - steps.length, timer: shown?.timer };
+  const rights = problem.notation.rightTokens(problem);
+  shown = { problem, line, steps, rights, tokens: [], begin: line.length - steps.length, timer: shown?.timer };
   $("written").hidden = false;
   (problem.notation.isWork ? drawWork : drawColumns)($("sheet"));
   reveal(focuses);
 }
 
+/** Whether token `k` of the answer is another one than in a right line. */
+const isWrong = (k) => shown.steps[k].text !== shown.rights[k];
+const isUnsure = ({ share }) => share < 0.9;
+
+/** What stands in a right line instead of a wrong token `k`. */
+function rightInstead(k) {
+  const text = shown.rights[k];
+  return text === undefined ? "nothing more" : text === END ? "to stop" : shown.problem.notation.shown(text);
+}
+
 /** A button for token `k` of the answer, which shows itself later and tells what the heads looked at. */
 function tokenButton(k, kind = "") {
   const { steps, tokens, begin } = shown, { notation } = shown.problem, step = steps[k], isEnd = step.text === END;
-  const label = `${isEnd ? "end" : notation.shown(step.text)}, ${percent(step.share)} certain`;
+  const label = `${isEnd ? "end" : notation.shown(step.text)}, ${percent(step.share)} certain${isWrong(k) ? `, wrong, right is ${rightInstead(k)}` : ""}`;
   const button = element("button", {
-    type: "button", class: `token ${kind} ${step.share < 0.9 ? "unsure" : ""}`, tabindex: k ? -1 : 0, "aria-label": label,
+    type: "button", class: `token ${kind} ${isUnsure(step) ? "unsure" : ""} ${isWrong(k) ? "wrong" : ""}`, tabindex: k ? -1 : 0, "aria-label": label,
     "--sure": step.share, hidden: true,
   }, isEnd ? "■" : notation.shown(step.text));
-  if (isEnd) button.style.fontSize = "45%";
+  if (isEnd) button.classList.add("end");
   for (const event of ["pointerenter", "focus", "click"]) button.addEventListener(event, () => look(k));
   tokens[begin + k] = button;
   return button;
@@ -97,7 +108,8 @@ function finish(focuses) {
     element("span", { class: "value" }, answer === null ? "nothing that can be read" : grouped(answer)),
     verdict,
   );
-  const first = Math.max(0, steps.findIndex((step) => step.share < 0.9));
+  const wrong = steps.findIndex((_, k) => isWrong(k));
+  const first = Math.max(0, wrong < 0 ? steps.findIndex(isUnsure) : wrong);
   look(first);
   if (focuses) tokens[begin + first].focus();
 }
@@ -134,9 +146,10 @@ function look(k) {
     ...shares.map((share) => element("td", { "--share": share }, share < 0.005 ? "·" : String(Math.round(100 * share))))));
   const said = isEnd ? "Here the model stopped" : `Here the model wrote ${notation.shown(step.text)}`;
   const runnerUp = notation.shown(data.vocabulary[order[1]].replace(END, "stopping"));
+  const mistake = isWrong(k) ? [" ", element("span", { class: "bad" }, `That is wrong: right is ${rightInstead(k)}.`)] : [];
   const margin = step.logits[order[0]] - step.logits[order[1]];
   $("looked").replaceChildren(
-    element("p", {}, element("b", {}, said), `, ${percent(step.share)} certain, ${decimals(margin, 1)} logits ahead of ${runnerUp}. It saw only these tokens, and its ${step.pattern.length > 1 ? "heads" : "head"} attended to them in these shares (%):`),
+    element("p", {}, element("b", {}, said), `, ${percent(step.share)} certain, ${decimals(margin, 1)} logits ahead of ${runnerUp}.`, ...mistake, ` It saw only these tokens, and its ${step.pattern.length > 1 ? "heads" : "head"} attended to them in these shares (%):`),
     element("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": "Attention of each head" }, element("table", { class: "heads" }, element("thead", {}, head), element("tbody", {}, ...rows))),
   );
 }

@@ -83,6 +83,25 @@ class Products extends Notation {
     return String(BigInt(a) * BigInt(b));
   }
 
+  /** The tokens that a right answer consists of, with its work. */
+  rightTokens({ a, b }) {
+    const tokens = [], multiplicand = reversed(a).map(Number);
+    let above = [];
+    for (const multiplier of reversed(b).map(Number)) {
+      const row = [];
+      let carry = 0;
+      multiplicand.forEach((digit, i) => {
+        const product = digit * multiplier, total = carry + product + (above[i + 1] ?? 0);
+        tokens.push(CARRIES[carry], `[${product}]`, String(total % 10));
+        row.push(total % 10);
+        carry = Math.floor(total / 10);
+      });
+      tokens.push(CARRIES[carry], String(carry));
+      above = [...row, carry];
+    }
+    return [...tokens, END];
+  }
+
   beginsRow({ work }) {
     return work.at % work.width === 0;
   }

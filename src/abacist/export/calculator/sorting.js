@@ -131,6 +131,30 @@ class Sorting extends Notation {
     return order.map((k) => this.labels[k]).join("");
   }
 
+  /** The tokens that a right answer consists of, with its work. */
+  rightTokens({ numbers }) {
+    const tokens = [];
+    let list = [];
+    numbers.forEach((number, inserted) => {
+      const longer = [];
+      for (const old of list) {
+        const width = Math.max(numbers[old].length, number.length);
+        const [x, y] = [numbers[old], number].map((text) => text.padStart(width, "0"));
+        for (let i = 0; !longer.includes(inserted) && i < width; i++) {
+          tokens.push(x[i], x[i] < y[i] ? "<" : x[i] > y[i] ? ">" : "~");
+          if (x[i] > y[i]) longer.push(inserted), tokens.push(this.labels[inserted]);
+          if (x[i] !== y[i]) break;
+        }
+        longer.push(old);
+        tokens.push(this.labels[old]);
+      }
+      if (!longer.includes(inserted)) longer.push(inserted), tokens.push(this.labels[inserted]);
+      list = longer;
+      tokens.push(inserted < numbers.length - 1 ? "," : END);
+    });
+    return tokens;
+  }
+
   beginsRow({ text }) {
     return text === ",";
   }
