@@ -89,6 +89,21 @@ def test_a_grid_without_right_answers_says_so():
     assert "Every problem was answered wrongly." in words(grid_card("run", grid))
 
 
+def test_results_of_the_model_with_all_parts_say_so():
+    assert "2 by 2 digits, with all parts on" in words(
+        grid_card("run", LengthGrid([[9] * 2] * 2, [[10] * 2] * 2, True, True))
+    )
+    cell = CellFailures(3, 2, Proportion(99, 100), [])
+    assert words(failures_card(cell)).startswith("3 digits and 2 digits: 99%")
+    shown = words(failures_card(cell, speaks_of_parts=True))
+    assert shown.startswith("3 digits and 2 digits, with all parts on: 99%")
+    cell = CellFailures(3, 2, Proportion(9, 100), [], ["head 0"])
+    shown = words(failures_card(cell, speaks_of_parts=True))
+    assert shown.startswith("3 digits and 2 digits, without head 0: 9%")
+    card = words(race_card(Race("1+1", 0.061, 1e-6, True, 1), speaks_of_parts=True))
+    assert "answer, with all parts on, is right" in card
+
+
 def test_the_bars_of_the_race_are_labelled_as_time():
     card = words(race_card(Race("1+1", 0.061, 1e-6, True, 1)))
     assert "Bars show time, so the shorter one wins. The scale is logarithmic" in card

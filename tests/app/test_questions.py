@@ -143,6 +143,17 @@ def test_failures_of_a_cell_are_problems_of_these_lengths_answered_wrongly(loope
     assert lengths.failures(shown_run, 4, 4).proportion.n > 50
 
 
+def test_failures_of_a_cell_are_those_of_the_model_without_its_parts(questions, shown_run):
+    result = lengths.failures(shown_run, 4, 4, shown_run.heads)
+    assert result.off == shown_run.heads
+    assert result.proportion.errors > lengths.failures(shown_run, 4, 4).proportion.errors
+    failed = result.failures[0]
+    assert failed.answer == answer(shown_run, failed.problem, shown_run.heads).answer
+    # In long lines no part can be switched off.
+    assert lengths.failures(shown_run, 150, 150, shown_run.heads).off == []
+    assert questions.failures(2, 2, off=["head 0"])["off"] == ["head 0"]
+
+
 def test_switching_all_heads_off_breaks_it(questions, shown_run):
     result = questions.ablation(shown_run.heads)
     assert result["whole"]["value"] > 0.5

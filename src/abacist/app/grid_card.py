@@ -39,7 +39,7 @@ def grid_card(name: str, grid: LengthGrid, trained_digits: int | None = None) ->
         source += ", not complete"
     caption = (
         f"{name}: {right:,} of {scored:,} test problems right for all pairs of lengths up to "
-        f"{size} by {size} digits ({source}). Downwards: digits of the first number; to the right: "
+        f"{size} by {size} digits, with all parts on ({source}). Downwards: digits of the first number; to the right: "
         "of the second. Click on a cell to see failures."
     )
     if scored and not right:
@@ -92,12 +92,18 @@ def _range(name: str) -> tuple[int, int]:
     return int(first), int(last or first)
 
 
-def failures_card(cell: CellFailures) -> Markup:
-    """The proportion of right answers and some failures."""
+def failures_card(cell: CellFailures, speaks_of_parts: bool = False) -> Markup:
+    """The proportion of right answers and some failures.
+
+    With `speaks_of_parts`, which parts were on is said even if all were.
+    """
     lengths = " and ".join(
         f"{count} digit{'s' * (count > 1)}" for count in (cell.first, cell.second)
     )
-    lines = [element("p", f"{lengths}: {cell.proportion} of test problems right.")]
+    parts = f", without {', '.join(cell.off)}" if cell.off else ""
+    if speaks_of_parts and not cell.off:
+        parts = ", with all parts on"
+    lines = [element("p", f"{lengths}{parts}: {cell.proportion} of test problems right.")]
     if cell.failures:
         rows = [
             [shortened(text) for text in (f.problem, f.answer or "(no answer)", f.expected)]

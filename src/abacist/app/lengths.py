@@ -6,19 +6,25 @@ Proportion(successes=100, n=100)
 """
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from abacist import generators
+from abacist.app.answers import LONGEST_SHOWN
 from abacist.app.shown_runs import ShownRun
 from abacist.errors import ConfigurationError, UserError
+from abacist.inspection.ablation import HooksFor, correct_with
 from abacist.inspection.finding import Finding
+from abacist.inspection.generation import generate_answer
 from abacist.intervals import Proportion
 from abacist.scoring.exact_match import exact_match
 from abacist.scoring.grid import GRID, by_both_lengths, draw_of_lengths
 from abacist.scoring.solving import solve
+from abacist.scoring.trained_model import TrainedModel
+from abacist.tasks.problems import Problems
 
 _SECONDS = 8.0
 """Time limit for scoring a grid, which is incomplete if it takes longer."""
@@ -63,6 +69,8 @@ class CellFailures(Finding):
     proportion: Proportion
     failures: list[Failed]
     """At most `_MOST_FAILURES` of the problems with wrong answers."""
+    off: list[str] = field(default_factory=list)
+    """Labels of the components that were switched off; empty if lines are too long for that."""
 
 
 class _TimeIsUp(KeyboardInterrupt):
@@ -100,12 +108,20 @@ def scored_grid(shown_run: ShownRun) -> LengthGrid:
     return LengthGrid(details["right"], details["count"], False, section.complete)
 
 
-def failures(shown_run: ShownRun, first: int, second: int) -> CellFailures:
+def failures(
+    shown_run: ShownRun, first: int, second: int, off: Sequence[str] = (), way: str = "zero"
+) -> CellFailures:
     """Score test problems of two lengths, and return some with wrong answers.
+
+    Args:
+        off: labels of the components to switch off. In lines of more than `LONGEST_SHOWN` tokens,
+            all are on.
+        way: `zero` or `mean`, the value that replaces their output.
 
     Raises `UserError` if the task has no grid, or for invalid lengths.
     """
     _check(shown_run)
+    hooks_for = shown_run.hooks(off, way)
     for digits in (first, second):
         if (
             isinstance(digits, bool)
@@ -119,16 +135,37 @@ def failures(shown_run: ShownRun, first: int, second: int) -> CellFailures:
     generator = generators.generator(trained_model.seed, "play", "cell", first, second)
     lengths = torch.tensor([[first, second]]).repeat(_CELL_PROBLEMS, 1)
     problems = draw_of_lengths(trained_model, lengths, generator)
-    shown_run.check_length(problems)
-    verdicts = exact_match(trained_model, problems)
-    wrong = problems[(~verdicts.correct).nonzero().squeeze(1)[:_MOST_FAILURES]]
-    solutions = solve(trained_model, wrong) if len(wrong) else []
+    if shown_run.check_length(problems) > LONGEST_SHOWN:
+        hooks_for = None
+    if hooks_for is None:
+        correct = exact_match(trained_model, problems).correct
+    else:
+        correct = correct_with(trained_model, problems, hooks_for)
+    wrong = problems[(~correct).nonzero().squeeze(1)[:_MOST_FAILURES]]
     return CellFailures(
         first,
         second,
-        verdicts.proportion,
-        [Failed(s.problem, s.answer, s.expected) for s in solutions],
+        Proportion(int(correct.sum()), len(problems)),
+        _failed(trained_model, wrong, hooks_for),
+        [] if hooks_for is None else list(off),
     )
+
+
+def _failed(
+    trained_model: TrainedModel, wrong: Problems, hooks_for: HooksFor | None
+) -> list[Failed]:
+    """Let the model write its answers to problems that it solves wrongly."""
+    if not len(wrong):
+        return []
+    if hooks_for is None:
+        return [Failed(s.problem, s.answer, s.expected) for s in solve(trained_model, wrong)]
+    task = trained_model.task
+    answers = (
+        generate_answer(trained_model, wrong[i : i + 1], hooks_for).answer
+        for i in range(len(wrong))
+    )
+    problems, expected = task.expressions(wrong), task.answer(wrong).texts()
+    return [Failed(*row) for row in zip(problems, answers, expected, strict=True)]
 
 
 def _check(shown_run: ShownRun) -> None:

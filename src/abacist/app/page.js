@@ -237,7 +237,7 @@
     const text =
       number === null
         ? "This window occurs in no right calculation, so the proof does not speak of it."
-        : `Neighbourhood ${(number + 1).toLocaleString("en")} of ${total}: checked, right.`;
+        : `Neighbourhood ${(number + 1).toLocaleString("en")} of ${total}: checked, right${inside.off ? " with all parts on" : ""}.`;
     child(place, "p", text);
   }
 

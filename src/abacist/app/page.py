@@ -173,8 +173,8 @@ def build(gallery: Gallery) -> gr.Blocks:
         about_run += [grid, score, cell, race_title, race_on, raced, vectors_shown]
         _on(run.input, handlers.change_run, [run, beside], about_run)
         _on(score.click, handlers.score_grid, run, [grid, score])
-        _on(grid.click, handlers.show_failures, run, cell)
-        _on(race_on.click, handlers.run_race, [run, problem], raced)
+        _on(grid.click, handlers.show_failures, [run, off, way], cell)
+        _on(race_on.click, handlers.run_race, [run, problem, off], raced)
         for name, question in Questions(gallery).all().items():
             api(question, api_name=name, **_ONE_AT_A_TIME)
     page.queue(max_size=_MAX_WAITING)
@@ -266,16 +266,25 @@ class _Handlers:
         grid = _card(lambda: _grid_card(shown_run, lengths.scored_grid(shown_run)))
         return together([_GRID_TITLE, grid]), gr.Button("Score the grid again")
 
-    def show_failures(self, run: str, event: gr.EventData) -> str:
-        """Return the failures in the cell that was clicked."""
+    def show_failures(self, run: str, off: list[str], way: str, event: gr.EventData) -> str:
+        """Return the failures in the cell that was clicked, with the same parts switched off."""
         first, second = event._data.get("first"), event._data.get("second")
         if first is None or second is None:
             return ""
-        return _card(lambda: failures_card(lengths.failures(self.gallery.find(run), first, second)))
+        shown_run = self.gallery.find(run)
+        return _card(
+            lambda: failures_card(
+                lengths.failures(shown_run, first, second, off, way), speaks_of_parts=bool(off)
+            )
+        )
 
-    def run_race(self, run: str, problem: str) -> str:
-        """Return the race of the model against plain Python."""
-        return _card(lambda: race_card(race.race(self.gallery.find(run), problem)))
+    def run_race(self, run: str, problem: str, off: list[str]) -> str:
+        """Return the race of the model against plain Python, which always runs with all parts."""
+        return _card(
+            lambda: race_card(
+                race.race(self.gallery.find(run), problem), speaks_of_parts=bool(off)
+            )
+        )
 
 
 def _on(event: Callable[..., Any], handler: Callable[..., Any], inputs: Any, outputs: Any) -> None:

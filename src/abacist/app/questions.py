@@ -86,9 +86,20 @@ class Questions:
 
         return _record(grid)
 
-    def failures(self, first: int, second: int, run: str | None = None) -> Record:
+    def failures(
+        self,
+        first: int,
+        second: int,
+        run: str | None = None,
+        off: list[str] | None = None,
+        way: str = "zero",
+    ) -> Record:
         """Score test problems of two lengths, and return some with wrong answers."""
-        return _record(lambda: lengths.failures(self.gallery.find(run), first, second).to_json())
+        return _record(
+            lambda: lengths.failures(
+                self.gallery.find(run), first, second, off or [], way
+            ).to_json()
+        )
 
     def race(self, problem: str, run: str | None = None) -> Record:
         """Time the model and plain Python on one problem."""

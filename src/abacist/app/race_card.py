@@ -9,8 +9,11 @@ _SHORTEST_SECONDS = 1e-8
 """Left end of the bars, which are logarithmic so that the bar of Python is visible."""
 
 
-def race_card(race: Race) -> Markup:
-    """The winner, by which factor it won, and whether the model was right."""
+def race_card(race: Race, speaks_of_parts: bool = False) -> Markup:
+    """The winner, by which factor it won, and whether the model was right.
+
+    With `speaks_of_parts`, the card says that all parts of the model were on.
+    """
     factor = race.times_as_fast
     winner = (
         f"Python wins: it is {_rounded(factor)} times as fast."
@@ -18,11 +21,12 @@ def race_card(race: Race) -> Markup:
         else f"The model wins: it is {_rounded(1 / factor)} times as fast."
     )
     right = "right" if race.model_correct else "wrong"
+    whole = ", with all parts on," if speaks_of_parts else ""
     longest = max(race.model_seconds, 1.0)
     return element(
         "div",
         element(
-            "p", element("strong", winner), f" The model's answer is {right}, Python's is right."
+            "p", element("strong", winner), f" The model's answer{whole} is {right}, Python's is right."
         ),
         element(
             "dl",

@@ -112,8 +112,14 @@ def exact_match_with(
     trained_model: TrainedModel, problems: Problems, hooks_for: HooksFor
 ) -> Proportion:
     """Return the exact match of a model with hooks. `hooks_for` returns them for each batch."""
-    right = 0
-    for _, lines in batches(trained_model, problems):
+    right = correct_with(trained_model, problems, hooks_for)
+    return Proportion(int(right.sum()), len(problems))
+
+
+def correct_with(trained_model: TrainedModel, problems: Problems, hooks_for: HooksFor) -> Tensor:
+    """Return for each problem whether a model with hooks answers it exactly, bool (B)."""
+    right = torch.zeros(len(problems), dtype=torch.bool)
+    for rows, lines in batches(trained_model, problems):
         logits, _ = run_with_cache(
             trained_model.model,
             lines.tokens.ids,
@@ -121,8 +127,8 @@ def exact_match_with(
             hooks_for(lines),
             keep=lambda name: False,
         )
-        right += int(lines.forced(logits).correct_tokens().all(dim=1).sum())
-    return Proportion(right, len(problems))
+        right[rows] = lines.forced(logits).correct_tokens().all(dim=1)
+    return right
 
 
 def _hooks(name: str, head: int | None, ablated: Tensor) -> HooksFor:
