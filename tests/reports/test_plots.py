@@ -1,5 +1,6 @@
 """Plots and tables: positions of values, ticks of axes, and every renderer."""
 
+import itertools
 import re
 from dataclasses import replace
 
@@ -9,9 +10,9 @@ from rich.console import Console
 from abacist.intervals import Proportion
 from abacist.reports import matplotlib_figures, plots, svg
 from abacist.reports.html_builder import Markup, element, prose, table
-from abacist.reports.plots import Axis, Bars, Curve, LineChart
+from abacist.reports.plots import Axis, Bars, Curve, HeatMap, LineChart
 from abacist.reports.score_plots import length_grid
-from abacist.reports.tables import Cell, Table, markdown, shortened, telling_rows
+from abacist.reports.tables import Cell, Table, markdown, number, shortened, telling_rows
 from abacist.reports.terminal import Shown
 from abacist.scoring.records import Row, Section
 
@@ -164,6 +165,26 @@ def test_the_legend_stands_below_the_chart_where_it_covers_no_curve():
     legend = [float(y) for y in re.findall(r'y="([\d.]+)" class="legend"', picture)]
     assert len(legend) == 2
     assert min(legend) > float(label[1])
+
+
+@pytest.mark.parametrize("num_columns", [5, 33, 60])
+def test_texts_of_cells_never_overlap(num_columns):
+    texts = [["+0.25"] * num_columns] * 3
+    plot = HeatMap(
+        "t", [[0.25] * num_columns] * 3, ["a", "b", "c"], ["1"] * num_columns, texts=texts
+    )
+    figure = matplotlib_figures._figure([plot], None)
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
+    assert len(boxes) == (3 * num_columns if num_columns < 60 else 0)
+    for left, right in itertools.pairwise(boxes[:num_columns]):
+        assert left.x1 < right.x0
+    assert figure.get_figwidth() < 30
+
+
+def test_numbers_that_are_rounded_to_0_have_no_sign():
+    texts = [number(value, "+.2f") for value in (-0.001, 0.0, 0.001, -0.25, None)]
+    assert texts == ["0.00", "0.00", "0.00", "−0.25", "–"]
 
 
 def test_points_in_three_dimensions_are_drawn_from_two_sides():

@@ -281,9 +281,7 @@ class _Handlers:
     def run_race(self, run: str, problem: str, off: list[str]) -> str:
         """Return the race of the model against plain Python, which always runs with all parts."""
         return _card(
-            lambda: race_card(
-                race.race(self.gallery.find(run), problem), speaks_of_parts=bool(off)
-            )
+            lambda: race_card(race.race(self.gallery.find(run), problem), speaks_of_parts=bool(off))
         )
 
 

@@ -26,7 +26,9 @@ def race_card(race: Race, speaks_of_parts: bool = False) -> Markup:
     return element(
         "div",
         element(
-            "p", element("strong", winner), f" The model's answer{whole} is {right}, Python's is right."
+            "p",
+            element("strong", winner),
+            f" The model's answer{whole} is {right}, Python's is right.",
         ),
         element(
             "dl",

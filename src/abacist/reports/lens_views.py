@@ -11,7 +11,7 @@ from typing import Any
 from abacist.intervals import Proportion, percent
 from abacist.reports import plots
 from abacist.reports.plots import Bars, Curve, HeatMap, LineChart, Plot, Points, View
-from abacist.reports.tables import Table, exact, interval
+from abacist.reports.tables import Table, exact, interval, number
 
 Record = Mapping[str, Any]
 
@@ -369,7 +369,7 @@ def _first_mistake(record: Record) -> list[View]:
     start = f"first mistake at {place}" if is_mistake else f"no mistake; least certain at {place}"
     contrast = f"{rival} instead of {right}" if is_mistake else f"{right} rather than {rival}"
     sentence = f"{start}: {contrast} after {record['before'] or 'nothing'}"
-    sentence += f", margin {record['margin']:+.2f} logits"
+    sentence += f", margin {number(record['margin'], '+.2f')} logits"
     chain = record["carry_chain"]
     if chain:
         sentence += f"; the carry into it began {chain} column{'s' * (chain > 1)} before"
@@ -414,6 +414,12 @@ def _diverging(
     """Numbers around 0: blue is for, red against."""
     largest = largest or max(abs(value) for row in values for value in row) or 1.0
     form = "+.1f" if largest > 2 else "+.2f"
+
+    def text(value: float) -> str:
+        """A number with its sign; empty for what is rounded to 0."""
+        rounded = round(value, 1 if largest > 2 else 2)
+        return number(rounded, form) if rounded else ""
+
     return HeatMap(
         title,
         values,
@@ -421,7 +427,7 @@ def _diverging(
         columns,
         column_label=column_label,
         value_label=value_label,
-        texts=[[format(value, form) for value in row] for row in values],
+        texts=[[text(value) for value in row] for row in values],
         low=-largest,
         high=largest,
         colours="RdBu",

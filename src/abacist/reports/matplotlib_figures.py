@@ -24,6 +24,10 @@ _MOST_TEXTS = 400
 _MOST_PANELS = 64
 _WIDEST = 14.0
 """Width of a figure in inches, unless one panel is wider."""
+_WIDEST_TEXTS = 24.0
+"""Maximum width in inches of a heat map; its texts are left out if they need more."""
+_SCALE_WIDTH = 0.25
+"""Width of a colour scale in inches."""
 _NUM_COLOURS = 10
 
 
@@ -64,7 +68,8 @@ def _figure(plots: Sequence[Plot], columns: int | None) -> Any:
             image = _heat_map(axes, plot)
             if number % columns == 0 or number == len(plots):
                 label = plot.value_label
-                figure.colorbar(image, ax=axes, label=label, fraction=0.05, pad=0.02)
+                share = min(0.05, _SCALE_WIDTH / width)
+                figure.colorbar(image, ax=axes, label=label, fraction=share, pad=0.02, aspect=15)
         elif isinstance(plot, LineChart):
             _line_chart(axes, plot)
         elif isinstance(plot, Bars):
@@ -109,12 +114,24 @@ def _size(plot: Plot, columns: int) -> tuple[float, float]:
 
 def _cell_size(plot: HeatMap) -> tuple[float, float]:
     """Width and height of a cell in inches, so that its text and the labels fit."""
-    if max(len(plot.rows), len(plot.columns)) > 30:
+    if not _has_texts(plot) and max(len(plot.rows), len(plot.columns)) > 30:
         return 4.6 / len(plot.columns), 4.1 / len(plot.rows)
+    height = max((text.count("\n") for row in plot.texts or () for text in row), default=0)
+    return _text_width(plot), 0.3 + 0.13 * height
+
+
+def _text_width(plot: HeatMap) -> float:
+    """Width in inches of a cell that holds the longest text or label."""
     texts = [*plot.columns, *(text for row in plot.texts or () for text in row)]
     lines = [line for text in texts for line in text.split("\n")]
-    height = max((text.count("\n") for row in plot.texts or () for text in row), default=0)
-    return max(0.3, 0.1 + 0.075 * max(map(len, lines))), 0.3 + 0.13 * height
+    return max(0.3, 0.1 + 0.075 * max(map(len, lines)))
+
+
+def _has_texts(plot: HeatMap) -> bool:
+    """Whether the texts of the cells are drawn: if they can be read, side by side."""
+    num_cells = len(plot.rows) * len(plot.columns)
+    fit = len(plot.columns) * _text_width(plot) <= _WIDEST_TEXTS
+    return plot.texts is not None and fit and num_cells <= _MOST_TEXTS
 
 
 def _heat_map(axes: Any, plot: HeatMap) -> Any:
@@ -133,7 +150,7 @@ def _heat_map(axes: Any, plot: HeatMap) -> Any:
     axes.set_xlabel(plot.column_label, fontsize=8)
     axes.set_ylabel(plot.row_label, fontsize=8)
     axes.spines[:].set_visible(False)
-    if plot.texts is None or values.size > _MOST_TEXTS:
+    if plot.texts is None or not _has_texts(plot):
         return image
     shades = colours((values - plot.low) / (plot.high - plot.low))
     for i, texts in enumerate(plot.texts):

@@ -84,7 +84,11 @@ def _cut(match: re.Match[str]) -> str:
 
 def number(value: float | None, form: str) -> str:
     """A number in a format such as `.2f`, or a dash if it is None."""
-    return "–" if value is None else format(value, form).replace("-", "−")
+    if value is None:
+        return "–"
+    text = format(value, form).replace("-", "−")
+    # A number that is rounded to 0 has no sign.
+    return text if any(digit in text for digit in "123456789") else text.lstrip("+−")
 
 
 def points(fraction: float) -> str:
