@@ -83,8 +83,8 @@ def test_samples_add_up() -> None:
 
 
 def test_text_shows_value_interval_and_sample_size() -> None:
-    assert str(Proportion(1_000, 1_000)) == "100% (95% 99.62%–100%, n = 1,000)"
-    assert str(Proportion(5, 10)) == "50% (95% 23.66%–76.34%, n = 10)"
+    assert str(Proportion(1_000, 1_000)) == "100% (95% interval 99.62–100%, n = 1,000)"
+    assert str(Proportion(5, 10)) == "50% (95% interval 23.66–76.34%, n = 10)"
 
 
 def test_json_holds_value_counts_and_interval() -> None:

@@ -47,7 +47,8 @@ class Proportion:
         if self.value is None or self.interval is None:
             return "no problems"
         low, high = self.interval
-        return f"{percent(self.value)} (95% {percent(low)}–{percent(high)}, n = {self.n:,})"
+        interval = f"{percent(low).removesuffix('%')}–{percent(high)}"
+        return f"{percent(self.value)} (95% interval {interval}, n = {self.n:,})"
 
     def to_json(self) -> dict[str, object]:
         """Return `{"value": …, "successes": …, "n": …, "interval": [low, high]}`."""

@@ -155,4 +155,4 @@ def test_dir_lists_the_public_names():
 )
 def test_the_margin_that_rounding_leaves_is_never_rounded_up(margin, text):
     certificate = Certificate(True, "claim", remaining_margin=margin, rounding_is_proved=True)
-    assert certificate.rounding == f"of which float32 leaves at least {text} on any machine"
+    assert certificate.rounding == f"at least {text} after rounding in float32 on any machine"

@@ -59,7 +59,7 @@ class Certificate:
         if self.rounding_is_proved:
             assert self.remaining_margin is not None
             left = _rounded_down(self.remaining_margin)
-            return f"of which {self.precision} leaves at least {left} on any machine"
+            return f"at least {left} after rounding in {self.precision} on any machine"
         return f"and rounding in {self.precision} was measured on this machine, not bounded"
 
     def __repr__(self) -> str:
