@@ -55,6 +55,15 @@ def test_a_sum_is_typed_hovered_and_broken(visit):
         page.wait_for_function(f"document.querySelector('#broken').innerText.includes('{head}')")
     assert "✗ Wrong." in card.inner_text()
     assert card.locator(".written.wrong").count() >= 1
+    # Heads that are switched off look at nothing.
+    card.locator(".written").nth(2).hover()
+    card.locator(".heads").select_option(label="head 0")
+    assert card.locator(".looked tr").inner_text() == "head 0\tswitched off"
+    assert card.locator(".token[data-share]").count() == 0
+    card.locator(".heads").select_option(label="all heads, on average")
+    rows = card.locator(".looked tr").all_inner_texts()
+    assert [row.endswith("switched off") for row in rows] == [True, True, False, False]
+    assert card.locator(".token[data-share]").count() >= 1
     assert "The certificate is about all parts on." in card.inner_text()
     assert "of test problems right" in page.locator("#broken").inner_text()
     page.get_by_role("group", name="Beside it").get_by_label("learned", exact=True).check()

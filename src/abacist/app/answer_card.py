@@ -321,7 +321,7 @@ def _for_script(result: Answer, inside: Inside) -> str:
             "explanations": [token.explanation for token in result.written],
             "fields": inside.receptive_fields,
             "neighbourhoods": inside.neighbourhoods,
-            "off": len(result.off),
+            "off": result.off,
         },
         separators=(",", ":"),
         ensure_ascii=False,

@@ -30,10 +30,12 @@
     return place ? `${text} (${place})` : text;
   };
 
-  // Shares by token of one head, or of all on average.
+  // Shares by token of one head, or of all on average. A head that is switched off looks at nothing.
   function shares(inside, number, chosen) {
-    const weights = inside.attention[number];
-    const heads = chosen === "all" ? weights : [weights[Number(chosen)]];
+    const isOn = (head) => !inside.off.includes(inside.heads[head]);
+    const heads = inside.attention[number].filter(
+      (_, head) => isOn(head) && (chosen === "all" || head === Number(chosen)),
+    );
     const total = new Map();
     for (const head of heads)
       for (const [key, share] of head)
@@ -100,6 +102,10 @@
     for (const [name, weights] of shown) {
       const row = child(body, "tr");
       child(row, "th", name).scope = "row";
+      if (inside.off.includes(name)) {
+        child(row, "td", "switched off");
+        continue;
+      }
       const most = weights.slice(0, 4).map(([key, share]) => `${named(inside, key)} ${percent(share)}`);
       child(row, "td", most.join(", ") || "nothing in particular");
     }
@@ -237,7 +243,7 @@
     const text =
       number === null
         ? "This window occurs in no right calculation, so the proof does not speak of it."
-        : `Neighbourhood ${(number + 1).toLocaleString("en")} of ${total}: checked, right${inside.off ? " with all parts on" : ""}.`;
+        : `Neighbourhood ${(number + 1).toLocaleString("en")} of ${total}: checked, right${inside.off.length ? " with all parts on" : ""}.`;
     child(place, "p", text);
   }
 
