@@ -131,6 +131,12 @@ def test_a_phone_is_wide_enough(visit):
     assert visit.accessibility() == []
 
 
+def test_the_button_ends_where_the_cards_do_on_a_narrow_phone(visit):
+    page = visit(viewport={"width": 360, "height": 740}).page
+    button, card = (page.locator(name).bounding_box() for name in ("#calculate", "#shown .answer"))
+    assert button["x"] + button["width"] <= card["x"] + card["width"] + 1
+
+
 def test_the_answer_is_in_view_on_a_phone(visit):
     visit = visit(**PHONE)
     visit.ask("999999+1")
