@@ -144,7 +144,7 @@ def test_long_lines_are_answered_without_attention(shown_run):
     assert result.inside is None
     assert result.cells == []
     assert len(result.written) >= 100
-    with pytest.raises(ProblemError, match=f"at most {LONGEST_SHOWN} tokens"):
+    with pytest.raises(ProblemError, match=f"the limit is {LONGEST_SHOWN}"):
         answer(shown_run, problem, shown_run.heads[:1])
 
 

@@ -270,6 +270,19 @@ def test_invalid_problems_are_refused_in_one_line(visit):
         assert "46" in visit.page.locator("#shown .compared").inner_text()
 
 
+def test_a_refused_problem_leaves_no_earlier_one_in_the_window(visit):
+    visit = visit()
+    # This run has no certificate, and so no window of its own.
+    visit.page.evaluate(
+        """() => document.querySelector("#certificate").insertAdjacentHTML("beforeend",
+          '<div class="window-over-tiles"><p class="lights">path</p><p class="strip">7</p></div>')"""
+    )
+    visit.type("12+")
+    visit.page.locator("#shown").get_by_role("alert").wait_for()
+    assert visit.page.locator("#certificate .lights").inner_text() == ""
+    assert visit.page.locator("#certificate .strip").inner_text() == ""
+
+
 def test_fifty_requests_at_once_are_all_answered(address):
     result: list[dict[str, object]] = []
 

@@ -36,6 +36,7 @@ def test_mistakes_are_reported_in_one_line(questions):
         questions.answer("1+2", run="nobody"),
         questions.answer("1+2", off=["head 77"]),
         questions.answer("1+2", off=7),
+        questions.answer(f"{'9' * 100}+1", off=["head 0"]),
         questions.answer(None),
         questions.draw(0),
         questions.draw(1_000_000),
@@ -75,6 +76,14 @@ def test_the_vectors_are_those_of_all_digits_of_the_base(hexadecimal):
     result = vectors.vectors(hexadecimal)
     assert "".join(result.labels) == "0123456789abcdef"
     assert {len(points) for points in result.points} == {16}
+
+
+def test_switching_parts_off_in_a_long_problem_is_refused_with_the_limit(questions):
+    result = questions.answer("1" * 100 + "+" + "1" * 100, off=["head 0"])
+    assert result["error"] == (
+        "parts can be switched off for short problems only: this one needs up to 307 tokens, "
+        "the limit is 200. Type fewer digits, or switch all parts on."
+    )
 
 
 def test_drawn_problems_have_the_digits_asked_for(questions):

@@ -78,8 +78,8 @@ def side_by_side(cards: Sequence[Markup]) -> Markup:
 
 
 def alert(message: str) -> Markup:
-    """An error message of one line."""
-    return element("p", message, class_="alert", role="alert")
+    """An error message of one line, as a sentence."""
+    return element("p", message[:1].upper() + message[1:], class_="alert", role="alert")
 
 
 def compared(

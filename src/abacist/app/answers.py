@@ -184,8 +184,8 @@ def written_answer(
     length = shown_run.check_length(problem)
     if hooks_for is not None and length > LONGEST_SHOWN:
         raise ProblemError(
-            f"parts can be switched off in lines of at most {LONGEST_SHOWN} tokens, and this one can have "
-            f"{length:,}. Type fewer digits, or switch all parts on."
+            f"parts can be switched off for short problems only: this one needs up to {length:,} tokens, "
+            f"the limit is {LONGEST_SHOWN}. Type fewer digits, or switch all parts on."
         )
     shown_run.check_time(problem)
     start_of_work = time.thread_time()

@@ -215,6 +215,12 @@
     strip(proof.querySelector(".strip"), card, inside, step, number, sizes);
   }
 
+  // Without an answer there is no path over the tiles.
+  function clearWindow() {
+    const proof = document.querySelector("#certificate .window-over-tiles");
+    for (const part of proof?.querySelectorAll(".lights, .strip") ?? []) part.replaceChildren();
+  }
+
   // The line around the window: a copy of the sheet's tokens in and near the receptive field.
   function strip(place, card, inside, step, number, sizes) {
     place.replaceChildren();
@@ -341,6 +347,8 @@
           for (const card of [node, ...node.querySelectorAll(".answer")]) cards.add(card);
     }
     for (const card of cards) if (card.matches(".answer[data-inside]")) begin(card);
+    const isAboutAnswers = changes.some(({ target }) => target instanceof Element && target.closest("#shown"));
+    if (isAboutAnswers && !firstCard()) clearWindow();
   }).observe(document.documentElement, {
     attributes: true,
     childList: true,
