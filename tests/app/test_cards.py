@@ -1,6 +1,7 @@
 """Markup that nothing typed or written can break, and that says in words what colours show."""
 
 import re
+from dataclasses import replace
 
 from abacist.app.answer_card import alert, answer_card
 from abacist.app.answers import answer
@@ -40,6 +41,16 @@ def test_a_wrong_answer_is_reported_beside_the_right_one(shown_run):
     assert "Right 525" in words(card)
     assert 'class="wrong"' in card
     assert re.search(r'aria-label="\d, units, [\d.]+% sure, wrong, right is 5"', card)
+
+
+def test_the_token_of_which_the_model_was_least_sure_is_named_with_its_place(shown_run):
+    result = answer(shown_run, "458+67")
+    least = min(range(3), key=lambda number: result.written[number].probability)
+    tokens = [replace(token, probability=0.999) for token in result.written]
+    tokens[least] = replace(tokens[least], probability=0.95)
+    place = ("units", "tens", "hundreds")[least]
+    card = words(answer_card(replace(result, written=tokens)))
+    assert f"It was least sure of {tokens[least].text} ({place}), 95%." in card
 
 
 def test_columns_stand_under_each_other(shown_run):

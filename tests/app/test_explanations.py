@@ -28,8 +28,8 @@ def test_sums_are_explained_with_their_carries(shown_run):
 
 def test_differences_are_explained_with_what_is_borrowed(shown_run):
     assert explained(shown_run, "subtract", "complement", "12-45", 4) == [
-        "Units: 2 - 5 = -3. Write 7, borrow 1 from the next column.",
-        "Tens: 1 - 4, minus the borrowed 1, is -4. Write 6, borrow 1 from the next column.",
+        "Units: 2 − 5 = −3. Write 7, borrow 1 from the next column.",
+        "Tens: 1 − 4, minus the borrowed 1, is −4. Write 6, borrow 1 from the next column.",
         "Something is still borrowed, so the answer is below 0. Write the sign -.",
         "Nothing is left to do. Write the end sign ⟩.",
     ]

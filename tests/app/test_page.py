@@ -106,6 +106,19 @@ def test_a_length_is_dragged(visit):
     assert [len(operand) for operand in problem.split("+")] == [5, 5]
 
 
+def test_a_typed_length_beyond_the_ends_is_the_nearer_end(visit):
+    page = visit().page
+    number = page.locator("#digits input[type=number]")
+    for typed, digits in (("500", 100), ("-3", 1)):
+        number.fill(typed)
+        number.press("Enter")
+        page.wait_for_function(
+            "length => document.querySelector('#problem textarea').value.length === length",
+            arg=2 * digits + 1,
+        )
+    assert page.locator(".toast-body.error").count() == 0
+
+
 def test_another_run_is_turned_to(visit):
     visit = visit()
     page = visit.page
@@ -162,7 +175,7 @@ def test_the_writing_is_played_paused_and_stepped_through(visit):
     card.get_by_role("button", name="Step").click()
     assert card.locator(".progress").inner_text() == "token 1 of 7"
     assert card.locator(".written.pending").count() == 6
-    assert "Units: 6 + 7 = 13. Write 3, carry 1." in card.locator(".looked").inner_text()
+    assert "On paper: Units: 6 + 7 = 13. Write 3, carry 1." in card.locator(".looked").inner_text()
     assert card.locator(".lines path").count() >= 2
     # The window of the model: the units, the next column, and symbols.
     assert 4 <= card.locator(".token.in-view").count() <= 7

@@ -131,8 +131,11 @@ def _marked(answer: str, expected: str) -> Markup:
 
 
 def _verdict(result: Answer) -> Markup:
-    least = min(result.written, key=lambda token: token.probability)
-    sure = f"It was least sure of {letter(least.text)}, {percent(least.probability)}."
+    number = min(range(len(result.written)), key=lambda i: result.written[i].probability)
+    least = result.written[number]
+    place = next((cell.place for cell in result.cells if cell.written == number), None)
+    where = f" ({place_name(place)})" if place is not None else ""
+    sure = f"It was least sure of {letter(least.text)}{where}, {percent(least.probability)}."
     taken = f"{len(result.written):,} tokens in {milliseconds(result.seconds)}. {sure}"
     return verdict(result.correct, taken, result.off)
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["LRUCache", "api", "gr"]
+__all__ = ["ClampedSlider", "LRUCache", "api", "gr"]
 
 # Gradio reads these variables on import.
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
@@ -39,3 +39,17 @@ with _without_type_stubs():
     import gradio as gr
     from gradio.events import api
     from gradio.utils import LRUCache
+
+    class ClampedSlider(gr.Slider):
+        """A slider that takes a typed number beyond its ends for the nearer end.
+
+        Gradio's own prints a traceback on the server for it.
+        """
+
+        is_template = True  # Gradio's name for a class that looks like its base.
+
+        def preprocess(self, payload: float) -> float:
+            """Return a number between both ends, and the lower end for what is no number."""
+            is_number = isinstance(payload, int | float) and payload == payload
+            number = payload if is_number else self.minimum
+            return super().preprocess(min(max(number, self.minimum), self.maximum))

@@ -68,11 +68,12 @@ def _sum(digits: list[int], carry: int) -> str:
 def _difference(digits: list[int], borrow: int) -> str:
     first, *others = digits
     result = first - sum(others) - borrow
-    terms = " - ".join(map(str, digits))
+    terms = " − ".join(map(str, digits))
+    total = str(result).replace("-", "−")
     if borrow:
-        left = f"{terms}, minus the borrowed 1, is {result}"
+        left = f"{terms}, minus the borrowed 1, is {total}"
     else:
-        left = f"{terms} = {result}" if others else f"only {first} is left"
+        left = f"{terms} = {total}" if others else f"only {first} is left"
     borrowed = ", borrow 1 from the next column" if result < 0 else ""
     return f"{left}. Write {result % 10}{borrowed}."
 

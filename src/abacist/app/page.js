@@ -92,7 +92,7 @@
     const [text, sure, rival, rivalSure] = inside.written[number];
     const right = inside.wrong[number];
     place.replaceChildren();
-    if (inside.explanations[number]) child(place, "p", inside.explanations[number]).className = "rule";
+    if (inside.explanations[number]) child(place, "p", `On paper: ${inside.explanations[number]}`).className = "rule";
     const verdict = right === null ? "" : ` That is wrong: right is ${right}.`;
     child(place, "p", `The model wrote ${text}, ${sure} sure; next likeliest ${rival}, ${rivalSure}.${verdict}`);
     child(place, "p", "It looked at:");

@@ -22,7 +22,7 @@ from abacist.app.answer_card import alert, side_by_side
 from abacist.app.certificate_card import certificate_card
 from abacist.app.composed_answers import any_answer
 from abacist.app.composed_card import any_card
-from abacist.app.controls import LRUCache, api, gr
+from abacist.app.controls import ClampedSlider, LRUCache, api, gr
 from abacist.app.grid_card import failures_card, grid_card
 from abacist.app.questions import Questions, new_generator
 from abacist.app.race_card import race_card
@@ -130,7 +130,7 @@ def build(gallery: Gallery) -> gr.Blocks:
             "shown",
             js_on_load=_PROBLEM_CLICKED,
         )
-        digits = gr.Slider(**_digits(first), step=1, elem_id="digits", buttons=[])
+        digits = ClampedSlider(**_digits(first), step=1, elem_id="digits", buttons=[])
         with gr.Accordion("Break it: switch parts of the model off", open=False) as parts:
             with gr.Row():
                 off = gr.CheckboxGroup(first.parts, label="Switched off", scale=3, elem_id="off")
@@ -246,7 +246,7 @@ class _Handlers:
             _header(shown_run),
             problem,
             _examples(shown_run),
-            gr.Slider(**_digits(shown_run)),
+            ClampedSlider(**_digits(shown_run)),
             gr.CheckboxGroup(shown_run.parts, value=[]),
             "",
             self.answer(run, problem, [], "zero", beside),
