@@ -8,7 +8,14 @@ from pages import Page
 
 import abacist
 from abacist.cli import main
-from abacist.reports import comparison_report, run_records
+from abacist.reports import (
+    comparison_report,
+    matplotlib_figures,
+    run_records,
+    score_plots,
+    svg,
+    training_plots,
+)
 from abacist.runs.directory import RunDirectory
 
 
@@ -41,6 +48,33 @@ def test_two_runs_on_one_page(two, tmp_path, capsys):
     assert page.text.count("abacist train add") == 2
     curves = [a["class"] for a in page.all("path") if a.get("class", "").startswith("curve")]
     assert {"curve c0", "curve c1"} <= set(curves)
+
+
+def test_a_chart_by_length_shades_the_lengths_that_all_runs_were_trained_on(two):
+    first, second = (run_records.read(RunDirectory(Path(path))) for path in two)
+    sections = {"one": first.sections["lengths"], "two": second.sections["lengths"]}
+    chart = comparison_report._by_length(sections)
+    most = sections["one"].trained_digits
+    assert f"Shaded: training lengths, up to {most:,} digits." in chart.caption
+    figure = matplotlib_figures._figure([chart], None)
+    names = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert f"training lengths, up to {most:,} digits" in names
+    series = {name: score_plots.length_series(s)["equal lengths"] for name, s in sections.items()}
+    chart = score_plots.by_length(series, {"one": 10, "two": 6})
+    assert chart.shaded == pytest.approx(6 * 1.12)
+    assert chart.caption.endswith(
+        "Shaded: training lengths, up to 6 digits, of all runs. The longest operand in training has "
+        "a different number of digits: 10 in one, 6 in two."
+    )
+
+
+def test_a_single_training_curve_is_named_if_other_runs_have_none(two):
+    first = run_records.read(RunDirectory(Path(two[0])))
+    charts = training_plots.of_runs({"one": first.metrics, "two": []})
+    assert charts
+    for chart in charts:
+        assert chart.caption.endswith("Only one recorded a training.")
+        assert ">one</text>" in svg.draw(chart)
 
 
 def test_what_no_browser_opens_or_one_run_twice_is_refused(two, capsys):

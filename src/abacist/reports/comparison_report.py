@@ -145,5 +145,5 @@ def _scores(
 def _by_length(sections: Mapping[str, Section]) -> LineChart | None:
     """A curve for each run; None if there are fewer than two lengths."""
     series = {n: score_plots.length_series(s)["equal lengths"] for n, s in sections.items()}
-    trained = max((section.trained_digits for section in sections.values()), default=1)
+    trained = {name: section.trained_digits for name, section in sections.items()} or 1
     return score_plots.by_length(series, trained)

@@ -165,7 +165,14 @@ def _heat_map(axes: Any, plot: HeatMap) -> Any:
 
 def _line_chart(axes: Any, chart: LineChart) -> None:
     if chart.shaded is not None:
-        axes.axvspan(chart.across.low, chart.shaded, color="#4477aa", alpha=0.12, linewidth=0)
+        axes.axvspan(
+            chart.across.low,
+            chart.shaded,
+            color="#4477aa",
+            alpha=0.12,
+            linewidth=0,
+            label=chart.shaded_name or None,
+        )
     if chart.mark is not None:
         axes.axvline(chart.mark[0], color="grey", linestyle=":", label=chart.mark[1])
     for number, curve in enumerate(chart.curves):
@@ -185,7 +192,7 @@ def _line_chart(axes: Any, chart: LineChart) -> None:
     for axis, name in ((chart.across, "x"), (chart.up, "y")):
         _set_axis(axes, name, axis)
     axes.grid(alpha=0.25)
-    if len(chart.curves) > 1 or chart.mark:
+    if len(chart.curves) > 1 or chart.mark or chart.shaded_name or chart.is_named:
         axes.legend(frameon=False, fontsize=8)
 
 

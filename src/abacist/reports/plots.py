@@ -59,6 +59,10 @@ class LineChart:
     """Whether intervals are drawn as a band instead of bars."""
     shaded: float | None = None
     """The chart is shaded from its left end up to this value."""
+    shaded_name: str = ""
+    """What the shaded part is, for the legend of a file; pages have a caption."""
+    is_named: bool = False
+    """Whether the legend names a single curve as well."""
     mark: tuple[float, str] | None = None
     """A value of x that is marked, and its name."""
 

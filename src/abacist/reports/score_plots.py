@@ -67,8 +67,23 @@ def of_section(suite: str, section: Section) -> list[LineChart | HeatMap | Bars]
     return [plot for plot in candidates if plot is not None]
 
 
-def by_length(series: Mapping[str, Sequence[Row]], trained_digits: int) -> LineChart | None:
-    """Exact match by the length of the longer operand; None if there are fewer than two lengths."""
+def by_length(
+    series: Mapping[str, Sequence[Row]], trained_digits: Mapping[str, int] | int
+) -> LineChart | None:
+    """Exact match by the length of the longer operand; None if there are fewer than two lengths.
+
+    Args:
+        trained_digits: the longest operand in training, for each run if they are several. Lengths
+            that all of them were trained on are shaded.
+    """
+    by_run = trained_digits if isinstance(trained_digits, Mapping) else {"": trained_digits}
+    shared = min(by_run.values())
+    shaded = f"training lengths, up to {_digits(shared)}"
+    differ = ""
+    if len(set(by_run.values())) > 1:
+        shaded += ", of all runs"
+        each = ", ".join(f"{count:,} in {name}" for name, count in by_run.items())
+        differ = f" The longest operand in training has a different number of digits: {each}."
     curves = [
         proportion_curve(name, pairs)
         for name, rows in series.items()
@@ -85,8 +100,9 @@ def by_length(series: Mapping[str, Sequence[Row]], trained_digits: int) -> LineC
         across,
         plots.percent_axis("exact match"),
         caption=f"Exact match on test problems by length, with 95 % Wilson intervals ({summary}). "
-        f"Shaded: training lengths, up to {trained_digits:,} digits.",
-        shaded=min(trained_digits * 1.12, across.high),
+        f"Shaded: {shaded}.{differ}",
+        shaded=min(shared * 1.12, across.high),
+        shaded_name=shaded,
     )
 
 

@@ -62,7 +62,7 @@ def _line_chart(chart: LineChart) -> Markup:
     for number, curve in enumerate(chart.curves):
         marks += _curve(number % len(_MARKERS), _thinned(curve), across, up, chart.band)
     height: float = _HEIGHT
-    if len(chart.curves) > 1:
+    if len(chart.curves) > 1 or chart.is_named:
         legend, rows = _legend([curve.name for curve in chart.curves])
         marks += legend
         height += _LEGEND_ROW * rows

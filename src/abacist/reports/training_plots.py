@@ -8,6 +8,7 @@ shows as a gap between the two.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from abacist.intervals import Proportion, percent
 from abacist.reports import plots
@@ -56,7 +57,12 @@ def of_runs(metrics: Mapping[str, Sequence[Metrics]]) -> list[LineChart]:
             },
         ),
     ]
-    return [chart for chart in charts if chart is not None]
+    known = [chart for chart in charts if chart is not None]
+    if len(by_run) < len(metrics):
+        # A single curve is named as well, because nobody could know whose it is.
+        note = f" Only {' and '.join(by_run)} recorded a training." if by_run else ""
+        known = [replace(chart, is_named=True, caption=chart.caption + note) for chart in known]
+    return known
 
 
 def _losses(metrics: Sequence[Metrics], losses: Sequence[StepLoss]) -> list[LineChart | None]:
