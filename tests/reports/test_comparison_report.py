@@ -77,6 +77,13 @@ def test_a_single_training_curve_is_named_if_other_runs_have_none(two):
         assert ">one</text>" in svg.draw(chart)
 
 
+def test_the_caption_of_the_loss_says_when_each_curve_is_measured(two):
+    metrics = run_records.read(RunDirectory(Path(two[0]))).metrics
+    assert (
+        "is a mean over all steps since the last point" in training_plots.of_run(metrics)[0].caption
+    )
+
+
 def test_what_no_browser_opens_or_one_run_twice_is_refused(two, capsys):
     assert main(["compare", *two, "--html", "both.png"]) == 2
     assert "--html writes HTML, got 'both.png'" in capsys.readouterr().err

@@ -17,6 +17,11 @@ from abacist.scoring.records import Measures
 from abacist.training.metrics import Metrics, StepLoss
 
 _LOSS = "loss, nats per token"
+_BATCHES = "training batches"
+_WHEN = (
+    " The loss on training batches is a mean over all steps since the last point; the other curves are "
+    "measured with the weights at the point itself, so while the loss falls they lie below it."
+)
 
 
 def of_run(metrics: Sequence[Metrics], losses: Sequence[StepLoss] = ()) -> list[LineChart]:
@@ -68,7 +73,7 @@ def of_runs(metrics: Mapping[str, Sequence[Metrics]]) -> list[LineChart]:
 def _losses(metrics: Sequence[Metrics], losses: Sequence[StepLoss]) -> list[LineChart | None]:
     """The loss on batches, on validation problems and on a sample of training problems, twice."""
     curves = [
-        _positive("training batches", _training_loss(metrics)),
+        _positive(_BATCHES, _training_loss(metrics)),
         _positive("validation", [(r.step, r.validation_loss) for r in metrics]),
         _positive(
             "training sample",
@@ -108,7 +113,8 @@ def _loss_chart(curves: Sequence[Curve], is_logarithmic: bool) -> LineChart | No
         curves,
         _steps(curves),
         up,
-        caption=f"Loss during training, on a {scale} scale ({summary}).",
+        caption=f"Loss during training, on a {scale} scale ({summary})."
+        + _WHEN * any(curve.name == _BATCHES for curve in curves),
     )
 
 
