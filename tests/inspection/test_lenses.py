@@ -24,6 +24,7 @@ from abacist.inspection.next_tokens import next_tokens
 from abacist.inspection.place_attention import DIFFERENCES, WIDEST, place_attention
 from abacist.intervals import Proportion
 from abacist.models.teacher_forcing import teacher_forced
+from abacist.reports import lens_views
 from abacist.scoring.exact_match import exact_match, line_lengths
 from abacist.tasks.config import ArithmeticConfig
 
@@ -342,6 +343,15 @@ def test_probes_are_scored_on_held_out_problems(certified):
     by_place = [p for p in result.probes if p.place is not None and p.stage == "MLP"]
     assert all(probe.place > 1 for probe in by_place), "no carry goes into the units"
     assert sum(probe.accuracy.n for probe in by_place) <= last.accuracy.n
+
+
+def test_probes_are_shown_with_the_accuracy_of_always_giving_the_same_answer(certified):
+    record = carry_probe.carry_probe(certified.look("458+67", num_problems=40)).to_json()
+    heat_map = lens_views.views("carry-probe", record)[1]
+    assert heat_map.rows[-1] == "always the same answer"
+    majorities = {probe["place"]: probe["majority"] for probe in record["probes"]}
+    assert list(heat_map.values[-1]) == list(majorities.values())
+    assert heat_map.low <= min(v for row in heat_map.values for v in row if v is not None)
 
 
 def test_principal_components_are_those_of_numpy():

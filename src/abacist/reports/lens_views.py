@@ -263,6 +263,13 @@ def _carry_probe(record: Record) -> list[View]:
         ]
         for stage in stages
     ]
+    baseline = [
+        next((p["majority"] for p in record["probes"] if p["place"] == place), None)
+        for place in places
+    ]
+    values.append(baseline)
+    # The scale begins at a round number below the smallest accuracy, so that no colour is clipped.
+    smallest = min((v for row in values for v in row if v is not None), default=0.5)
     majority = next((p["majority"] for p in record["probes"] if p["place"] is None), None)
     guess = (
         "" if majority is None else f"; always giving one answer is right in {percent(majority)}"
@@ -279,13 +286,13 @@ def _carry_probe(record: Record) -> list[View]:
             "accuracy of linear probes for the carry into each place (2: the tens), "
             f"n = {record['num_held_out_problems']:,} problems",
             values,
-            stages,
+            [*stages, "always the same answer"],
             ["all" if place is None else str(place) for place in places],
             row_label="after",
-            column_label="places",
+            column_label="place that the carry goes into",
             value_label="accuracy",
             texts=[["–" if v is None else _whole_percent(v) for v in row] for row in values],
-            low=0.5,
+            low=min(0.5, math.floor(10 * smallest) / 10),
         ),
     ]
 
