@@ -29,10 +29,25 @@ def trained(tmp_path_factory, quick_settings):
     return {name: str(folder / name) for name in settings}
 
 
+@pytest.fixture(scope="module")
+def random_orders(tmp_path_factory, quick_settings):
+    """Paths of runs of several formats, with the order in which digits are written."""
+    folder, orders = tmp_path_factory.mktemp("orders"), {}
+    for name, order in (
+        ("usual", "highest digit first"),
+        ("zero-padded", "the answer units first"),
+    ):
+        settings = quick_settings | {"format": name, "model.positions": "sinusoidal"}
+        abacist.train("add", out=folder / name, settings=settings, threads=1)
+        orders[str(folder / name)] = order
+    return orders
+
+
 def test_without_options_next_tokens_and_attention_are_shown(run, trained):
     code, out, err = run("look", trained["plain"], "12+34")
     assert (code, err) == (0, "")
-    assert "next-tokens: " in out
+    assert out.startswith("12+34, as the model reads it: 21+43=64 (")
+    assert "(units first; ⟨ start, ⟩ end)\n\nnext-tokens: " in out
     assert "attention: " in out
     assert "head 1" in out
     assert "\x1b" not in out
@@ -45,7 +60,8 @@ def test_every_lens_is_printed_and_drawn(run, trained, tmp_path, name):
     arguments = ["look", path, "458+67", "--lens", name, "--num-problems", "20"]
     code, out, _ = run(*arguments, "--out", str(picture))
     assert code == 0
-    assert out.startswith(f"{name}: {LENSES[name].summary}")
+    assert out.startswith("458+67, as the model reads it: 854+76=525 (units first; ")
+    assert f"\n\n{name}: {LENSES[name].summary}" in out
     with Image.open(picture) as image:
         assert min(image.size) > 200
     code, out, _ = run(*arguments, "--json")
@@ -65,6 +81,21 @@ def test_vectors_hold_text_and_come_out_the_same_every_time(run, trained, tmp_pa
     assert ElementTree.fromstring(one).tag == "{http://www.w3.org/2000/svg}svg"
     assert "<text" in one
     assert "<dc:date>" not in one
+
+
+def test_next_tokens_are_printed_at_the_answer_only(run, trained):
+    _, out, _ = run("look", trained["plain"], "12+34", "--lens", "next-tokens")
+    (columns,) = (line.split() for line in out.splitlines() if line.split()[:1] == ["→6"])
+    assert columns == ["→6", "→4", "→⟩"]
+    assert " 0%" not in out
+
+
+def test_the_order_of_digits_is_stated_for_every_format(random_orders, run):
+    for path, order in random_orders.items():
+        heading = run("look", path, "12+34")[1].partition("\n")[0]
+        assert f"({order}; " in heading
+        assert heading.endswith("⟩ end)")
+        assert ("⟨ start" in heading) == ("usual" in path)
 
 
 def test_every_lens_has_its_picture():

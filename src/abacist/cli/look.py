@@ -58,6 +58,11 @@ def run(arguments: list[str]) -> int:
         print(json.dumps({"problem": inspected.text, "lenses": records}, allow_nan=False))
         return 0
     console = terminal.console()
+    tokens = (
+        inspected.tokens + inspected.right_tokens[-1:] * inspected.trained_model.model.is_causal
+    )
+    heading = lens_views.line_as_read(inspected.text, tokens, inspected.digit_order)
+    console.print(heading, "", sep="\n", soft_wrap=True, markup=False)
     for name, shown in views.items():
         title = Text.assemble((name, "bold"), f": {LENSES[name].summary}")
         console.print(title, soft_wrap=True)

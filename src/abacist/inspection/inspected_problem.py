@@ -7,6 +7,7 @@ from functools import cached_property
 from torch import Tensor
 
 from abacist.errors import ProblemError
+from abacist.formats.annotated import Field
 from abacist.inspection.inspected_lines import LONGEST_LINE, InspectedLines, write_lines
 from abacist.scoring.exact_match import line_lengths
 from abacist.scoring.samples import as_in_training
@@ -60,6 +61,21 @@ class InspectedProblem:
         return [texts[token] for token in self.lines.tokens.ids[0].tolist()]
 
     @property
+    def digit_order(self) -> str:
+        """How numbers are written in the line, such as `units first`; empty if no number has two digits."""
+        lines = self.lines
+        field, place = lines.tokens.field[0], lines.tokens.place[0]
+        operands = (
+            place[field == number].tolist() for number in field.unique() if number >= Field.OPERAND
+        )
+        answer = lines.predicted_place[0, lines.predicted_field[0] == Field.ANSWER].tolist()
+        orders = [_rises(next((p for p in operands if len(p) > 1), [])), _rises(answer)]
+        known = {order for order in orders if order is not None}
+        if len(known) == 2:
+            return "the answer units first" if orders[1] else "operands units first"
+        return "" if not known else "units first" if known == {True} else "highest digit first"
+
+    @property
     def predicting(self) -> list[int]:
         """Indices of the tokens that predict something."""
         indices: list[int] = self.lines.predicts[0].nonzero().squeeze(1).tolist()
@@ -70,3 +86,9 @@ class InspectedProblem:
         """The right token for each of them, as text."""
         texts = self.trained_model.format.vocabulary.tokens
         return [texts[label] for label in self.lines.labels[0, self.predicting].tolist()]
+
+
+def _rises(places: list[int]) -> bool | None:
+    """Return whether the digits of a number are written from the units on; None if it has fewer than two."""
+    digits = [place for place in places if place >= 1]
+    return None if len(digits) < 2 else digits[0] < digits[1]

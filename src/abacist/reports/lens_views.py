@@ -11,7 +11,7 @@ from typing import Any
 from abacist.intervals import Proportion, percent
 from abacist.reports import plots
 from abacist.reports.plots import Bars, Curve, HeatMap, LineChart, Plot, Points, View
-from abacist.reports.tables import Table, exact, interval, number
+from abacist.reports.tables import Table, exact, interval, number, shortened
 
 Record = Mapping[str, Any]
 
@@ -39,6 +39,22 @@ def letter(token: str) -> str:
     return _TOKENS.get(token, token)
 
 
+def line_as_read(problem: str, tokens: Sequence[str], digit_order: str) -> str:
+    """How the model reads a problem: its line, the order of digits, and the signs for start and end.
+
+    >>> line_as_read("12+34", ["<start>", "2", "1", "+", "4", "3", "=", "6", "4", "<end>"], "units first")
+    '12+34, as the model reads it: 21+43=64 (units first; ⟨ start, ⟩ end)'
+    """
+    line = "".join("" if token in _TOKENS else token for token in tokens)
+    signs = {_TOKENS[token]: token for token in tokens if token in _TOKENS}
+    names = ", ".join(
+        f"{sign} {'end' if name == '<end>' else 'start'}" for sign, name in signs.items()
+    )
+    explained = "; ".join(word for word in (digit_order, names) if word)
+    brackets = f" ({explained})" if explained else ""
+    return f"{shortened(problem)}, as the model reads it: {shortened(line)}{brackets}"
+
+
 def _next_tokens(record: Record) -> list[View]:
     ranks = range(len(record["likeliest"][0]))
     right = dict(zip(record["predicting"], record["right"], strict=True))
@@ -56,7 +72,7 @@ def _next_tokens(record: Record) -> list[View]:
             value_label="probability",
             texts=[
                 [
-                    f"{letter(tokens[rank])}\n{_whole_percent(shares[rank])}"
+                    f"{letter(tokens[rank])}\n{_whole_percent(shares[rank]) or '<1%'}"
                     for tokens, shares in zip(record["likeliest"], probabilities, strict=True)
                 ]
                 for rank in ranks
@@ -68,6 +84,7 @@ def _next_tokens(record: Record) -> list[View]:
                 ]
                 for rank in ranks
             ],
+            columns_in_table=record["predicting"],
         )
     ]
 

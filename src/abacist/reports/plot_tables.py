@@ -91,20 +91,19 @@ def _value(value: float | None, is_percent: bool) -> str:
 def _texts(plot: HeatMap) -> Table:
     """The texts of a heat map, in colours that follow its values."""
     assert plot.texts is not None
+    shown = plot.columns_in_table
+    columns = range(len(plot.columns)) if shown is None else shown
     rows = [
         [
             name,
-            *(
-                Cell(text, _style(plot, i, j, value))
-                for j, (text, value) in enumerate(zip(texts, values, strict=True))
-            ),
+            *(Cell(texts[j], _style(plot, i, j, values[j])) for j in columns),
         ]
         for i, (name, texts, values) in enumerate(
             zip(plot.rows, plot.texts, plot.values, strict=True)
         )
     ]
     caption = plot.title + (f"\nColumns: {plot.column_label}" if plot.column_label else "")
-    return Table(caption, (plot.row_label, *plot.columns), [rows])
+    return Table(caption, (plot.row_label, *(plot.columns[j] for j in columns)), [rows])
 
 
 def _style(plot: HeatMap, i: int, j: int, value: float | None) -> str:

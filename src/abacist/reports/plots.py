@@ -86,6 +86,8 @@ class HeatMap:
     """Explanation of every cell, shown when it is pointed at."""
     wrong: Sequence[Sequence[bool]] | None = None
     """Cells whose text is a wrong answer."""
+    columns_in_table: Sequence[int] | None = None
+    """Indices of the columns that a table shows; None for all of them."""
     low: float = 0.0
     high: float = 1.0
     colours: Literal["viridis", "Blues", "RdBu"] = "viridis"
