@@ -280,6 +280,54 @@ def test_a_wrong_pair_of_sorting_is_shown_in_a_list_that_contains_it(working, op
     assert violations(page) == []
 
 
+def test_a_line_without_an_end_is_shown_as_one(example, open_page):
+    page = open_page(example, reduced_motion="reduce")
+    text = page.evaluate("() => unreadable(notation, ['9', '8', '7'].map((text) => ({ text })))")
+    assert text == "…789, without an end"
+    assert page.evaluate("unreadable(notation, [{ text: END }])") == "nothing that can be read"
+
+
+def test_an_unreadable_problem_removes_the_answer_before_it(example, open_page):
+    page = open_page(example, reduced_motion="reduce")
+    assert page.locator("#written").is_visible()
+    page.fill("#problem", "twelve")
+    page.get_by_role("button", name="Calculate").click()
+    assert page.inner_text("#mistake")
+    assert not page.locator("#written").is_visible()
+    page.fill("#problem", "1+2")
+    page.get_by_role("button", name="Calculate").click()
+    assert "✓ right" in page.inner_text("#answer")
+
+
+def test_a_click_on_a_map_selects_the_token_that_follows_from_the_neighbourhood(example, open_page):
+    page = open_page(example, reduced_motion="reduce")
+    assert "Press the button: your browser lists them all" in page.inner_text("#check-why")
+    page.click("#start")
+    page.wait_for_selector("#verdict.is-good", timeout=120_000)
+    maps = page.locator("#maps canvas")
+    assert page.locator("#pointed").bounding_box()["y"] < maps.first.bounding_box()["y"]
+    # Row 1, column 1 of the map with a carry: digits 0 here and 1 next in both numbers.
+    maps.nth(1).click(position={"x": 6, "y": 6})
+    line = page.evaluate("document.querySelector('#sheet .pen').style.gridArea")
+    expected = page.evaluate(
+        """() => {
+          const key = shown.selected;
+          return shown.steps.findIndex(({ seen }) => model.keyOf(seen.map((s) => shown.line[s])) === key);
+        }"""
+    )
+    assert expected == 2
+    assert line.startswith("4 / ")
+    assert page.evaluate("document.activeElement === shown.tokens[shown.begin + 2]")
+
+
+def test_the_number_of_a_weight_out_of_range_is_corrected(example, open_page):
+    page = open_page(example, reduced_motion="reduce")
+    for typed, corrected in (("100000", page.evaluate("Number($('index').max)")), ("-3", 1)):
+        page.fill("#index", typed)
+        page.locator("#index").blur()
+        assert page.input_value("#index") == str(corrected)
+
+
 def test_a_damaged_weight_makes_the_proof_fail_with_a_counterexample(example, open_page):
     page = open_page(example, reduced_motion="reduce")
     page.click("#start")
@@ -290,6 +338,7 @@ def test_a_damaged_weight_makes_the_proof_fail_with_a_counterexample(example, op
     page.locator("#damage").fill("100")
     page.wait_for_selector("#verdict.is-bad", timeout=120_000)
     assert page.inner_text("#margin")[0] == "−"
+    assert "not the changed ones" in page.inner_text("#claim")
     assert "A problem that goes wrong" in page.inner_text("#verdict")
     page.get_by_role("button", name="Watch it fail").click()
     assert "✗ wrong" in page.inner_text("#answer")

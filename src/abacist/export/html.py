@@ -41,7 +41,7 @@ class _Wording:
     """What a certified model does, after "it" or "the model"."""
     problems: str
     """What it learned from, before "numbers of at most 6 digits"."""
-    ask: str = "A problem, with numbers of any length"
+    ask: str = "A problem, with numbers of up to 4,000 digits here"
 
 
 _WORDINGS = {
@@ -58,7 +58,7 @@ _WORDINGS = {
     "sort": _Wording("sort", "sorts up to {} numbers of every length", "lists of", "Some numbers"),
 }
 _FIVE_OPERATIONS = _Wording(
-    "calculate", "calculates with numbers of every length", "calculations with"
+    "calculate", "calculates with numbers of every length", "calculations with", "A problem"
 )
 
 

@@ -10,14 +10,14 @@ function makeMaps({ name, maps }) {
 }
 
 /** A picture of some neighbourhoods. Each of its cells shows the worst of those that belong to it. */
-function makeMap(group, { caption, rows, columns, groups = [Infinity, Infinity] }) {
+function makeMap(group, { caption, axes, rows, columns, groups = [Infinity, Infinity] }) {
   const isSmall = rows * columns < 400, size = isSmall ? LARGE_CELL : CELL;
   const offset = (number, group) => number * size + 2 * Math.floor(number / group);
   const at = ([row, column]) => [offset(column, groups[1]), offset(row, groups[0])];
   const [width, height] = at([rows - 1, columns - 1]).map((begin) => begin + size);
-  const canvas = element("canvas", { width, height, role: "img", "aria-label": caption });
+  const canvas = element("canvas", { width, height, role: "img", "aria-label": [caption, ...(axes ? [`Down: ${axes[0]}. Across: ${axes[1]}.`] : [])].join(" ") });
   const isWide = width > 2 * height;
-  const figure = element("figure", { class: isSmall ? "small" : isWide ? "wide" : null, "--width": `${width}px` }, element("figcaption", {}, caption), canvas);
+  const figure = element("figure", { class: isSmall ? "small" : isWide ? "wide" : null, "--width": `${width}px` }, element("figcaption", {}, caption, ...(axes ? [element("p", { class: "axes" }, `↓ ${axes[0]}`, element("br"), `→ ${axes[1]}`)] : [])), canvas);
   group.append(figure);
   return { canvas, context: canvas.getContext("2d"), at, size, isSmall, cells: new Map() };
 }
@@ -155,7 +155,7 @@ function counterexample(wrong) {
     if (answer === right) continue; // the work is wrong, but not the answer
     const button = element("button", { type: "button" }, "Watch it fail");
     button.addEventListener("click", () => show(text));
-    return [element("p", {}, "A problem that goes wrong because of it: ", element("b", {}, `${notation.asText(problem)}${minus(answer ?? "nothing that can be read")}`), `, and not ${minus(right)}. `, button)];
+    return [element("p", {}, "A problem that goes wrong because of it: ", element("b", {}, `${notation.asText(problem)}`, answer === null ? unreadable(notation, steps) : minus(answer)), `, and not ${minus(right)}. `, button)];
   }
   return [element("p", {}, "In the problems tried, only the work is wrong, and the answer right in spite of it.")];
 }
@@ -167,11 +167,11 @@ function showFailure(failure) {
   $("verdict").replaceChildren(element("strong", {}, "The check itself failed."), element("p", {}, failure.message));
 }
 
-/** Show a problem in part 1. */
-function show(text) {
+/** Show a problem in part 1, and in it the token that follows from a neighbourhood, if one is given. */
+function show(text, neighbourhood = null) {
   $("problem").value = text;
   $("calculate").scrollIntoView();
-  calculate(text, true);
+  calculate(text, true, neighbourhood && model.keyOf(neighbourhood.line));
 }
 
 /** The worst neighbourhood of the cell under the pointer, if it has been checked. */
@@ -198,7 +198,7 @@ for (const map of allMaps) {
   });
   map.canvas.addEventListener("click", (event) => {
     const pointed = caseAt(map, event);
-    if (pointed) show(pointed.neighbourhood.notation.problemWith(pointed.neighbourhood));
+    if (pointed) show(pointed.neighbourhood.notation.problemWith(pointed.neighbourhood), pointed.neighbourhood);
   });
 }
 
@@ -218,6 +218,7 @@ function damage() {
   const name = $("tensor").value, { numbers } = intact.tensors[name];
   $("index").max = numbers.length;
   const index = Math.min(Math.max(Math.round($("index").valueAsNumber || 1), 1), numbers.length) - 1;
+  $("index").value = index + 1;
   const size = Math.sqrt(numbers.reduce((sum, x) => sum + x * x, 0) / numbers.length) || 1;
   const change = ($("damage").valueAsNumber / 100) * 3 * size;
   $("change").textContent = decimals(change, 3);
@@ -225,6 +226,7 @@ function damage() {
   const wasDamaged = model !== intact;
   model = change ? intact.withWeight(name, index, numbers[index] + change) : intact;
   $("damaged").hidden = !change;
+  $("unchanged").hidden = !change;
   if (change || wasDamaged) checkHere();
 }
 
@@ -246,7 +248,7 @@ $("repair").addEventListener("click", () => {
   if (shown) calculate($("problem").value);
 });
 
-$("check-why").textContent = `${notation.why} There are finitely many such neighbourhoods. Your browser now lists them all, runs the model on each, and compares its choice with the rule that children learn.`;
+$("check-why").textContent = `${notation.why} There are finitely many such neighbourhoods. Press the button: your browser lists them all, runs the model on each, and compares its choice with the rule that children learn.`;
 $("legend").textContent = `margin of the right token, from 0 to ${LARGEST_MARGIN} logits and more; a wrong one is red.`;
 readColours();
 damage();

@@ -31,10 +31,11 @@ class Columns extends Notation {
     };
     this.why = "Each new digit depends on at most six tokens: the digits of this column and the next, and the digit just written.";
     this.conclusion = "Whatever two numbers you type, their digits are among these, one column after the other.";
+    const axes = ["first number: its digit here and the next, 00 to 99; below them, numbers that end or have ended", "second number: the same"];
     this.maps = [
-      { caption: `No ${this.carryName} came in. Each row is a pair of digits of the first number (this column and the next), each column one of the second.`, rows: NUM_OPERANDS, columns: NUM_OPERANDS, groups: [10, 10] },
-      { caption: `A ${this.carryName} came in. In both maps the last rows and columns are numbers that end here or have ended.`, rows: NUM_OPERANDS, columns: NUM_OPERANDS, groups: [10, 10] },
-      { caption: "The first digit: units of the first number down, of the second across.", rows: 10, columns: 10 },
+      { axes, caption: `No ${this.carryName} came in.`, rows: NUM_OPERANDS, columns: NUM_OPERANDS, groups: [10, 10] },
+      { axes, caption: `A ${this.carryName} came in.`, rows: NUM_OPERANDS, columns: NUM_OPERANDS, groups: [10, 10] },
+      { axes: ["first number: its units, 0 to 9", "second number: the same"], caption: "The first digit that is written.", rows: 10, columns: 10 },
     ];
   }
 

@@ -35,18 +35,22 @@ function grouped(number) {
   return minus(number.replace(/\B(?=(\d{3})+$)/g, "\u2009"));
 }
 
-function calculate(text, focuses = false) {
+/** Calculate a problem. The token whose neighbourhood has the key `selected` is selected at the end. */
+function calculate(text, focuses = false, selected = null) {
   let problem;
   try {
     problem = notation.parse(text);
   } catch (mistake) {
     $("mistake").textContent = mistake.message;
+    clearTimeout(shown?.timer);
+    shown = null;
+    $("written").hidden = true;
     return;
   }
   $("mistake").textContent = "";
   const { line, steps } = model.write(problem);
   const rights = problem.notation.rightTokens(problem);
-  shown = { problem, line, steps, rights, tokens: [], begin: line.length - steps.length, timer: shown?.timer };
+  shown = { problem, line, steps, rights, tokens: [], begin: line.length - steps.length, timer: shown?.timer, selected };
   $("written").hidden = false;
   (problem.notation.isWork ? drawWork : drawColumns)($("sheet"));
   reveal(focuses);
@@ -98,18 +102,27 @@ function reveal(focuses) {
   write();
 }
 
+/** What the model wrote if that is no answer: a line that has no end, or one that is not of the right form. */
+function unreadable({ isWork, isMirrored }, steps) {
+  if (steps.at(-1).text === END) return "nothing that can be read";
+  if (isWork) return "work without an end";
+  const texts = steps.map((step) => minus(step.text));
+  return isMirrored ? `…${texts.reverse().join("")}, without an end` : `${texts.join("")}…, without an end`;
+}
+
 function finish(focuses) {
-  const { problem, steps, begin, tokens } = shown, { notation } = problem;
+  const { problem, line, steps, begin, tokens, selected } = shown, { notation } = problem;
   const answer = notation.read(problem, steps.map((step) => step.text));
   const right = notation.rightAnswer(problem);
   const verdict = answer === right ? element("span", { class: "good" }, " ✓ right") : element("span", { class: "bad" }, ` ✗ wrong: it is ${grouped(right)}`);
   $("answer").replaceChildren(
     notation.asText(problem),
-    element("span", { class: "value" }, answer === null ? "nothing that can be read" : grouped(answer)),
+    element("span", { class: "value" }, answer === null ? unreadable(notation, steps) : grouped(answer)),
     verdict,
   );
   const wrong = steps.findIndex((_, k) => isWrong(k));
-  const first = Math.max(0, wrong < 0 ? steps.findIndex(isUnsure) : wrong);
+  const met = steps.findIndex(({ seen }) => selected !== null && model.keyOf(seen.map((s) => line[s])) === selected);
+  const first = Math.max(0, met >= 0 ? met : wrong < 0 ? steps.findIndex(isUnsure) : wrong);
   look(first);
   if (focuses) tokens[begin + first].focus();
 }
