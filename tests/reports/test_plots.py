@@ -10,7 +10,7 @@ from rich.console import Console
 from abacist.intervals import Proportion
 from abacist.reports import matplotlib_figures, plots, svg
 from abacist.reports.html_builder import Markup, element, prose, table
-from abacist.reports.plots import Axis, Bars, Curve, HeatMap, LineChart
+from abacist.reports.plots import Axis, Bars, Curve, HeatMap, LineChart, Points
 from abacist.reports.score_plots import length_grid
 from abacist.reports.tables import Cell, Table, markdown, number, shortened, telling_rows
 from abacist.reports.terminal import Shown
@@ -185,6 +185,21 @@ def test_texts_of_cells_never_overlap(num_columns):
 def test_numbers_that_are_rounded_to_0_have_no_sign():
     texts = [number(value, "+.2f") for value in (-0.001, 0.0, 0.001, -0.25, None)]
     assert texts == ["0.00", "0.00", "0.00", "−0.25", "–"]
+
+
+def test_four_heat_maps_are_two_by_two_and_no_place_is_empty_among_other_panels():
+    heat_map = HeatMap("t", [[0.5] * 11] * 4, ["a"] * 4, ["1"] * 11)
+    figure = matplotlib_figures._figure([heat_map] * 4, None)
+    panels = [axes.get_subplotspec() for axes in figure.axes if axes.get_title(loc="left")]
+    assert {(place.rowspan.start, place.colspan.start) for place in panels} == {
+        (0, 0), (0, 1), (1, 0), (1, 1),
+    }  # fmt: skip
+    points = Points("p", ["a", "b"], {"last": [(0.0, 0.0), (1.0, 1.0)]}, is_ordered=False)
+    figure = matplotlib_figures._figure([points] * 7, None)
+    assert [axes.get_subplotspec().rowspan.start for axes in figure.axes] == [0, 0, 0, 1, 1, 2, 2]
+    assert figure.axes[-1].get_subplotspec().colspan.stop == 6
+    assert [line.get_linestyle() for line in figure.axes[0].lines] == ["None"]
+    assert figure.axes[0].get_xlim()[1] > 1
 
 
 def test_points_in_three_dimensions_are_drawn_from_two_sides():

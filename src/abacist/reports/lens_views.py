@@ -120,13 +120,16 @@ def _place_attention(record: Record) -> list[View]:
     by_field = {name: [share for field in shares for share in field] for name, shares in heads}
     names = [f"{field} {difference}" for field in fields for difference in differences]
     sample = f"{record['num_tokens']:,} answer tokens of {record['num_problems']:,} test problems"
-    mostly = "; ".join(
-        f"{name} mostly {differences[max(range(len(shares)), key=shares.__getitem__)]}"
-        for name, shares in by_difference.items()
-    )
+    by_target: dict[str, list[str]] = {}
+    for name, shares in by_difference.items():
+        largest = max(range(len(shares)), key=shares.__getitem__)
+        sources = [field[largest] for field in dict(heads)[name]]
+        only = fields[sources.index(max(sources))] if max(sources) > 0.99 * sum(sources) else None
+        by_target.setdefault(_target(differences[largest], only), []).append(name)
+    mostly = _mostly(by_target)
     shown: list[View] = [
         _shares(
-            f"Mean attention by difference of place. {mostly}",
+            f"Mean attention by difference of place. {mostly}.",
             by_difference,
             differences,
             caption=f"Mean attention of every head over {sample}; +1 is the column that is written "
@@ -140,6 +143,36 @@ def _place_attention(record: Record) -> list[View]:
     ]
     more = sum(map(len, record["weight"]["values"])) - len(heads)
     return [*shown, f"{more:,} more heads are in the record."] if more else shown
+
+
+def _target(difference: str, field: str | None) -> str:
+    """Name the tokens at a difference of place; `field` is theirs if they all have the same."""
+    if difference in _COLUMNS:
+        return f"{_COLUMNS[difference]} ({difference})".replace("-", "−")
+    if difference == "every column":
+        return f"the {field} token" if field else "tokens that stand in every column"
+    if difference == "no column":
+        return "tokens that stand in no column"
+    return f"columns at {difference}".replace("-", "−")
+
+
+_COLUMNS = {"0": "its own column", "+1": "the next higher column", "-1": "the next lower column"}
+
+
+def _mostly(heads_by_target: Mapping[str, Sequence[str]]) -> str:
+    """Where the heads look, as in `Head 0 looks mostly at its own column (0); heads 1 and 2 at …`."""
+    clauses = []
+    for target, heads in heads_by_target.items():
+        numbers = [head.removeprefix("head ") for head in heads]
+        is_one = len(numbers) == 1
+        subject = f"head {numbers[0]}"
+        if not is_one:
+            subject = f"heads {', '.join(numbers[:-1])} and {numbers[-1]}"
+            target = target.replace("its own", "their own")
+        verb = "" if clauses else " looks mostly" if is_one else " look mostly"
+        clauses.append(f"{subject}{verb} at {target}")
+    sentence = "; ".join(clauses)
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _shares(
@@ -326,8 +359,17 @@ def _embeddings(record: Record) -> list[View]:
         spectrum = table["spectrum"]["values"]
         raw = table["dimensions"]["values"]
         shown += [
-            Points(f"{name} in principal components", table["labels"], {"last": points}, axes),
-            Points(f"{name} in dimensions 1 and 2", table["labels"], {"last": raw}, _RAW_AXES),
+            Points(
+                f"{name} in {place}",
+                [letter(label) for label in table["labels"]],
+                {"last": rows},
+                names,
+                is_ordered=bool(spectrum),
+            )
+            for place, rows, names in (
+                ("principal components", points, axes),
+                ("dimensions 1 and 2", raw, _RAW_AXES),
+            )
         ]
         shown += [
             Bars(
@@ -337,6 +379,7 @@ def _embeddings(record: Record) -> list[View]:
                 "share of the variance",
                 percent=True,
                 upright=True,
+                name_label="periods of the wave, k",
             )
         ] * bool(spectrum)
     return shown

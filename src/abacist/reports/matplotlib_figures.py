@@ -58,11 +58,12 @@ def _figure(plots: Sequence[Plot], columns: int | None) -> Any:
     plots = [panel for plot in plots for panel in _panels(plot)][:_MOST_PANELS]
     sizes = [_size(plot, columns or 1) for plot in plots]
     width, height = (max(lengths) for lengths in zip(*sizes, strict=True))
-    columns = columns or min(len(plots), max(1, round(_WIDEST / width)))
+    columns = columns or _columns(len(plots), max(1, round(_WIDEST / width)))
     rows = math.ceil(len(plots) / columns)
     figure = new_figure((max(6.4, columns * width), rows * height))
-    for number, plot in enumerate(plots, start=1):
-        axes = figure.add_subplot(rows, columns, number)
+    places = _places(figure, plots, rows, columns)
+    for number, (plot, place) in enumerate(zip(plots, places, strict=True), start=1):
+        axes = figure.add_subplot(place)
         if isinstance(plot, HeatMap):
             # One colour scale for all panels of a row.
             image = _heat_map(axes, plot)
@@ -81,6 +82,27 @@ def _figure(plots: Sequence[Plot], columns: int | None) -> Any:
         title = textwrap.fill(plot.title, max(30, round(12 * (width - 1))))
         axes.set_title(title, loc="left", fontsize=9)
     return figure
+
+
+def _columns(num_panels: int, most: int) -> int:
+    """Number of panels in a row: as many as fit, but four panels are drawn as 2 × 2 and not as 3 + 1."""
+    rows = math.ceil(num_panels / most)
+    return math.ceil(num_panels / rows)
+
+
+def _places(figure: Any, plots: Sequence[Plot], rows: int, columns: int) -> list[Any]:
+    """The place of every panel. Heat maps stand in a grid; other panels fill the rows that have fewer."""
+    if any(isinstance(plot, HeatMap) for plot in plots):
+        grid = figure.add_gridspec(rows, columns)
+        return [grid[number // columns, number % columns] for number in range(len(plots))]
+    counts = [len(plots) // rows + (row < len(plots) % rows) for row in range(rows)]
+    units = math.lcm(*counts)
+    grid = figure.add_gridspec(rows, units)
+    return [
+        grid[row, i * units // count : (i + 1) * units // count]
+        for row, count in enumerate(counts)
+        for i in range(count)
+    ]
 
 
 def _panels(plot: Plot) -> list[Plot]:
@@ -232,6 +254,7 @@ def _bars(axes: Any, plot: Bars) -> None:
         stride = max(1, math.ceil(len(plot.names) / 12))
         axes.set_xticks(range(0, len(plot.names), stride), plot.names[::stride])
         axes.set_ylabel(label)
+        axes.set_xlabel(plot.name_label)
     else:
         if plot.largest is not None:
             axes.set_xlim(0, scale * plot.largest)
@@ -254,7 +277,9 @@ def _points(axes: Any, plot: Points) -> None:
             axes.plot(*zip(*track, strict=True), color=colour, linewidth=1, alpha=0.7)
             axes.plot(*track[0], color=colour, marker="o", markersize=3)
     else:
-        axes.plot(*zip(*last, strict=True), color="#cccccc", linewidth=0.8)
+        # The line also makes the axes hold all points, which are texts.
+        style = "-" if plot.is_ordered else "none"
+        axes.plot(*zip(*last, strict=True), color="#cccccc", linewidth=0.8, linestyle=style)
     for point, name, colour in zip(last, plot.names, _colours(len(last)), strict=True):
         axes.text(*point, name, color=colour, ha="center", va="center", weight="bold", fontsize=9)
     axes.set_xlabel(plot.axes[0], fontsize=8)

@@ -108,6 +108,8 @@ class Bars:
     percent: bool = False
     upright: bool = False
     """Whether the bars stand side by side, as in a histogram."""
+    name_label: str = ""
+    """What the names of upright bars are."""
     largest: float | None = None
     """Value at the end of the axis; None for that of the longest bar."""
     caption: str = ""
@@ -122,6 +124,8 @@ class Points:
     frames: Mapping[str, Sequence[Point]]
     """The points of every moment, by its name."""
     axes: Sequence[str] = ("component 1", "component 2")
+    is_ordered: bool = True
+    """Whether the points have an order, in which they are joined."""
     caption: str = ""
 
 
