@@ -7,7 +7,7 @@ import torch
 from extension_tasks import MACHINES, GreatestCommonDivisorConfig, adds, column_task
 
 from abacist.certificates.calculation_layout import find_layout
-from abacist.certificates.certificate import prove
+from abacist.certificates.certificate import count_wrong, prove
 from abacist.certificates.column_addition import ColumnAdditionEnumeration, columns_below
 from abacist.certificates.receptive_fields import pattern_of, visibility_in
 from abacist.formats.config import FORMATS
@@ -196,3 +196,12 @@ def test_the_notation_writes_states_where_nothing_else_tells_them():
         "test-larger-digits": "columns",
         "test-parity": "columns",
     }
+
+
+def test_every_wrong_context_of_a_task_of_three_operands_becomes_a_problem():
+    trained_model = small_model("test-add-three", "columns")
+    problems = []
+    wrong = count_wrong(trained_model, problems.append)
+    assert wrong
+    assert wrong == len(problems)
+    assert {problem.count("&") for problem in problems} == {2}

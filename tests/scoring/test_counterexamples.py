@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from extension_tasks import column_task
 from trained_models import ignored, random_model
 
 from abacist.scoring.counterexamples import COUNTEREXAMPLES, mutated
@@ -54,6 +55,8 @@ def test_ctrl_c_keeps_what_has_been_tried(certified):
         SortingConfig(min_numbers=1, max_numbers=1),
         ModularAdditionConfig(modulus=97),
         ArithmeticConfig(operations=("//", "%"), operand_digits=(5, 2)),
+        column_task("test-add-three"),
+        column_task("test-add-hexadecimal"),
     ],
     ids=lambda config: config.kind,
 )

@@ -320,8 +320,9 @@ class _Tally:
         self.lowest = sorted(self.lowest, key=lambda entry: entry[0])[:_MOST_COMPLETED]
         if self.on_mistake is not None:
             rows = origin[~(margin > 0)].tolist()
+            # Without a problem, the number of its operands would be unknown.
             wrong = _problems_with(self.trained_model, [_locate(part, row) for row in rows])
-            for problem in self.trained_model.task.expressions(wrong):
+            for problem in self.trained_model.task.expressions(wrong) if rows else ():
                 self.on_mistake(problem)
 
     def _cases_at_once(self, count: int) -> int:

@@ -10,6 +10,7 @@ many candidates were tried.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -22,8 +23,10 @@ from abacist.scoring.suite import Progress, Suite, always_applies
 from abacist.scoring.trained_model import TrainedModel
 from abacist.tasks.arithmetic import Arithmetic
 from abacist.tasks.modular_addition import ModularAddition, residues_of
+from abacist.tasks.own_task import OwnTask
 from abacist.tasks.problems import OPERATIONS, Problems, Shapes, concatenate, first_occurrences
 from abacist.tasks.task import Task
+from abacist.vocabulary import DIGITS
 
 _POOL_SIZE = 256
 """Number of problems with the smallest margins, which each generation mutates."""
@@ -138,7 +141,8 @@ def _candidates(
 def mutated(task: Task, problems: Problems, children: int, generator: torch.Generator) -> Problems:
     """Return `children` mutations of every problem, each by one rule; all are problems of the task."""
     parents = problems[torch.arange(len(problems)).repeat_interleave(children)]
-    rules = [_other_digits, _repeated_digit, _other_operand]
+    base = task.base if isinstance(task, OwnTask) else len(DIGITS)
+    rules = [partial(_other_digits, base), partial(_repeated_digit, base), _other_operand]
     if not (isinstance(task, Arithmetic) and task.config.operand_digits):
         rules.append(_reversed_operands)
     rule_B = torch.randint(len(rules), (len(parents),), generator=generator)
@@ -177,13 +181,15 @@ def _repaired(digits_BNW: Tensor, lengths_BN: Tensor, operation_B: Tensor) -> Pr
 # Each rule returns digits, uint8 (B, N, W), and lengths, int64 (B, N).
 
 
-def _other_digits(problems: Problems, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+def _other_digits(
+    base: int, problems: Problems, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
     """Draw one to three digits again, anywhere in the problem."""
     digits = problems.digits_BNW.clone()
     inside = torch.arange(digits.shape[2]) < problems.lengths_BN.unsqueeze(2)
     for repeat in range(3):
         column = torch.multinomial(inside.flatten(1).double(), 1, generator=generator)
-        drawn = torch.randint(10, column.shape, generator=generator, dtype=torch.uint8)
+        drawn = torch.randint(base, column.shape, generator=generator, dtype=torch.uint8)
         # The second change is made in half of the problems, the third in a quarter.
         changes = torch.rand(column.shape, generator=generator) < 0.5**repeat
         flat = digits.flatten(1)
@@ -192,15 +198,18 @@ def _other_digits(problems: Problems, generator: torch.Generator) -> tuple[Tenso
     return digits, problems.lengths_BN
 
 
-def _repeated_digit(problems: Problems, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Write one digit, often 9 or 0, into a range of columns of one operand."""
+def _repeated_digit(
+    base: int, problems: Problems, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Write one digit, often the largest or 0, into a range of columns of one operand."""
     batch, operands, width = problems.digits_BNW.shape
     operand = torch.randint(operands, (batch, 1, 1), generator=generator)
     ends = torch.randint(width + 1, (batch, 2), generator=generator).sort(dim=1).values
     column = torch.arange(width)
     in_range = (column >= ends[:, :1]) & (column < ends[:, 1:])
-    digit = torch.randint(20, (batch, 1, 1), generator=generator)
-    digit = torch.where(digit < 10, digit, torch.where(digit < 15, 0, 9)).to(torch.uint8)
+    digit = torch.randint(2 * base, (batch, 1, 1), generator=generator)
+    often = torch.where(digit < base + base // 2, 0, base - 1)
+    digit = torch.where(digit < base, digit, often).to(torch.uint8)
     changes = (torch.arange(operands).view(1, -1, 1) == operand) & in_range.unsqueeze(1)
     return torch.where(changes, digit, problems.digits_BNW), problems.lengths_BN
 
