@@ -284,6 +284,7 @@ def test_a_line_without_an_end_is_shown_as_one(example, open_page):
     page = open_page(example, reduced_motion="reduce")
     text = page.evaluate("() => unreadable(notation, ['9', '8', '7'].map((text) => ({ text })))")
     assert text == "…789, without an end"
+    assert page.evaluate("[-0.001, -0.5].map((x) => decimals(x, 2))") == ["0.00", "−0.50"]
     assert page.evaluate("unreadable(notation, [{ text: END }])") == "nothing that can be read"
 
 

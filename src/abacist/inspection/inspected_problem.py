@@ -65,10 +65,8 @@ class InspectedProblem:
         """How numbers are written in the line, such as `units first`; empty if no number has two digits."""
         lines = self.lines
         field, place = lines.tokens.field[0], lines.tokens.place[0]
-        numbers = sorted({*field.tolist()})
-        operands = (
-            place[field == number].tolist() for number in numbers if number >= Field.OPERAND
-        )
+        numbers = sorted({number for number in field.tolist() if number >= Field.OPERAND})
+        operands = (place[field == number].tolist() for number in numbers)
         answer = lines.predicted_place[0, lines.predicted_field[0] == Field.ANSWER].tolist()
         orders = [_rises(next((p for p in operands if len(p) > 1), [])), _rises(answer)]
         known = {order for order in orders if order is not None}

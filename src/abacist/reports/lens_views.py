@@ -160,17 +160,17 @@ _COLUMNS = {"0": "its own column", "+1": "the next higher column", "-1": "the ne
 
 
 def _mostly(heads_by_target: Mapping[str, Sequence[str]]) -> str:
-    """Return where the heads look, as in `Head 0 looks mostly at its own column (0); heads 1 and 2 at …`."""
+    """Where the heads look, as in `Head 0 looks mostly at its own column (0); heads 1 and 2 at …`."""
     clauses: list[str] = []
     for target, heads in heads_by_target.items():
         numbers = [head.removeprefix("head ") for head in heads]
         is_one = len(numbers) == 1
-        subject = f"head {numbers[0]}"
+        owner = f"head {numbers[0]}"
         if not is_one:
-            subject = f"heads {', '.join(numbers[:-1])} and {numbers[-1]}"
+            owner = f"heads {', '.join(numbers[:-1])} and {numbers[-1]}"
             target = target.replace("its own", "their own")
         verb = "" if clauses else " looks mostly" if is_one else " look mostly"
-        clauses.append(f"{subject}{verb} at {target}")
+        clauses.append(f"{owner}{verb} at {target}")
     sentence = "; ".join(clauses)
     return sentence[:1].upper() + sentence[1:]
 

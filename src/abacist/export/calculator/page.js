@@ -3,7 +3,7 @@
 const $ = (id) => document.getElementById(id);
 const count = (number) => number.toLocaleString("en");
 const minus = (text) => text.replaceAll("-", "−");
-const decimals = (number, places) => minus(number.toFixed(places));
+const decimals = (number, places) => minus(number.toFixed(places).replace(/^-(?=[0.]+$)/, ""));
 const percent = (share) => (share > 0.9999 ? "more than 99.99 %" : `${(100 * share).toFixed(share > 0.999 ? 2 : 1)} %`);
 
 const data = JSON.parse(document.getElementById("data").textContent);
