@@ -91,6 +91,7 @@ def test_biases_of_an_extension_stay_within_the_bounds(registries_as_before):
     logits = BoundedModel(setting.exact).logits(setting.pattern, setting.ids)
     single = check._logits(setting.model, setting.pattern, setting.ids)
     assert bool(((single - logits.value).abs() <= logits.own + logits.error).all())
+    assert bool((logits.own < 1e-9).all()), "the code's own numbers are those of the function"
     assert bool((logits.error > 100 * 2.0**-24).all()), (
         "the assumption about biases is in the bound"
     )

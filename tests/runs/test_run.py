@@ -1,8 +1,10 @@
 """One line each: tokens, logits, activations, attention and generation of a run, and short reprs."""
 
 import json
+import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,6 +18,8 @@ from abacist.models.teacher_forcing import coordinates_of
 from abacist.runs.directory import RunDirectory
 from abacist.runs.scores import ScorecardFile
 from abacist.scoring.records import Row, Scorecard, Section
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_tokens_are_the_annotated_line(untrained):
@@ -156,3 +160,15 @@ def test_dir_lists_the_public_names():
 def test_the_margin_that_rounding_leaves_is_never_rounded_up(margin, text):
     certificate = Certificate(True, "claim", remaining_margin=margin, rounding_is_proved=True)
     assert certificate.rounding == f"at least {text} after rounding in float32 on any machine"
+
+
+def test_a_refusal_in_another_precision_leaves_the_certificate_in_place(tmp_path):
+    shutil.copytree(ROOT / "examples" / "add-tiny", tmp_path / "run")
+    run = abacist.load(tmp_path / "run")
+    before = run.directory.certificate.read_bytes()
+    with pytest.warns(UserWarning, match="keeps the certificate that these weights have"):
+        refusal = run.prove(precision="bfloat16")
+    assert not refusal.certified
+    assert "in bfloat16 can lose by rounding" in refusal.reason
+    assert run.directory.certificate.read_bytes() == before
+    assert run.prove().certified

@@ -23,6 +23,8 @@ absolute products. In addition,
 * numbers stay below 2¹²⁶: where an intermediate result could be larger, the bound is infinite,
   because an implementation may overflow;
 * the bias b of a position encoding that an extension defines is within 2⁸ u (1 + |b|), by assumption;
+  b itself is the number that the extension's code returns with the weights in float64, so that the
+  function of real numbers has a table of known biases, one for each difference in the window;
 * a masked score is at most -10²⁹, so the exponential of its distance from the largest score is 0 and
   the token adds nothing. This is why whole lines obey the bounds of their receptive fields.
 
@@ -350,9 +352,9 @@ class BoundedModel:
                 part = self._rounded(part, part.value.abs(), 1)
             elif isinstance(relative, DifferenceBias):
                 size = _ROUNDINGS_OF_OWN_BIAS * (1 + part.value.abs())
-                # In float32 for the bound on float64 as well: a formula may contain conversions.
-                own, error = (size * p.unit * SLACK for p in (FLOAT32, self.precision))
-                part = Enclosure(part.value, own, error)
+                # At least in float32, whatever the precision: a formula may contain conversions.
+                unit = max(FLOAT32.unit, self.precision.unit)
+                part = Enclosure(part.value, torch.zeros_like(size), size * unit * SLACK)
             total = self._add(total, part)
         return total
 

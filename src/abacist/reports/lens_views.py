@@ -160,7 +160,7 @@ _COLUMNS = {"0": "its own column", "+1": "the next higher column", "-1": "the ne
 
 
 def _mostly(heads_by_target: Mapping[str, Sequence[str]]) -> str:
-    """Where the heads look, as in `Head 0 looks mostly at its own column (0); heads 1 and 2 at …`."""
+    """Return where the heads look, as in `Head 0 looks mostly at its own column (0); heads 1 and 2 at …`."""
     clauses: list[str] = []
     for target, heads in heads_by_target.items():
         numbers = [head.removeprefix("head ") for head in heads]

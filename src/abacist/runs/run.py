@@ -242,6 +242,7 @@ class Run:
         """Check every neighbourhood and store the certificate in the run's directory.
 
         Gives up, and says so in the certificate, if the check would take more than `max_minutes`.
+        A refusal in tf32 or bfloat16 does not replace a certificate of the same weights.
         Where it cannot be written, the warning `NotSaved` says so.
         `on_progress` receives the number of cases checked and the number of all cases. The claim
         holds for implementations in `precision`: float32, tf32 or bfloat16. `on_mistake` receives a
@@ -267,10 +268,25 @@ class Run:
             abacist_version=source["abacist_version"],
             source_sha256=source["source_sha256"],
         )
+        if precision != "float32" and not certificate.certified and self._is_certified():
+            warnings.warn(
+                f"{self.directory.certificate} keeps the certificate that these weights have; the "
+                f"refusal in {precision} is not stored.",
+                stacklevel=2,
+            )
+            return certificate
         with files.not_saved_as_warning("The certificate"):
             files.make_directory(self.directory.results_path)
             files.write_json(self.directory.certificate, certificate.to_json())
         return certificate
+
+    def _is_certified(self) -> bool:
+        """Whether the stored certificate is one of these weights and this configuration."""
+        try:
+            stored = files.parse_json(self.directory.certificate.read_bytes())
+            return stored["certified"] is True and self.identity.objection(stored) is None
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
 
 
 def load(

@@ -8,7 +8,7 @@ batch with a wrong answer. A search without a counterexample proves nothing; its
 many candidates were tried.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -34,6 +34,8 @@ _CHILDREN = 8
 """Number of mutations of each of them per generation."""
 _DRAWN_AT_ONCE = 4_096
 _DIVISIONS = ("//", "%")
+_Rule = Callable[[Problems, torch.Generator], tuple[Tensor, Tensor]]
+"""Changes problems at random; returns digits, uint8 (B, N, W), and lengths, int64 (B, N)."""
 
 
 def search(trained_model: TrainedModel, on_progress: Progress) -> Section:
@@ -142,7 +144,11 @@ def mutated(task: Task, problems: Problems, children: int, generator: torch.Gene
     """Return `children` mutations of every problem, each by one rule; all are problems of the task."""
     parents = problems[torch.arange(len(problems)).repeat_interleave(children)]
     base = task.base if isinstance(task, OwnTask) else len(DIGITS)
-    rules = [partial(_other_digits, base), partial(_repeated_digit, base), _other_operand]
+    rules: list[_Rule] = [
+        partial(_other_digits, base),
+        partial(_repeated_digit, base),
+        _other_operand,
+    ]
     if not (isinstance(task, Arithmetic) and task.config.operand_digits):
         rules.append(_reversed_operands)
     rule_B = torch.randint(len(rules), (len(parents),), generator=generator)
@@ -176,9 +182,6 @@ def _repaired(digits_BNW: Tensor, lengths_BN: Tensor, operation_B: Tensor) -> Pr
     digits_BNW = digits_BNW.scatter(2, last, leading.to(torch.uint8).unsqueeze(2))
     inside = torch.arange(digits_BNW.shape[2]) < lengths_BN.unsqueeze(2)
     return Problems(digits_BNW * inside, Shapes(lengths_BN, operation_B))
-
-
-# Each rule returns digits, uint8 (B, N, W), and lengths, int64 (B, N).
 
 
 def _other_digits(
