@@ -351,6 +351,7 @@ def _summarise(trained: "Run", card: "Scorecard", certificate: "Certificate") ->
     """Print the most telling rows of the scorecard, one problem, and the outcome of the proof."""
     from abacist.cli import show
     from abacist.reports import terminal
+    from abacist.reports.run_report import exemption
     from abacist.reports.tables import score_table, shortened, telling_rows
 
     section = card.sections["lengths"]
@@ -362,6 +363,8 @@ def _summarise(trained: "Run", card: "Scorecard", certificate: "Certificate") ->
     console.print(f"{section.title}{more}", soft_wrap=True)
     # One group, without lines between the rows.
     console.print(terminal.Shown([replace(table, groups=[[*chain(*table.groups)]])]))
+    if note := exemption(card.exempt_digits):
+        console.print(note, soft_wrap=True)
     console.print(shortened(str(_example(trained))), soft_wrap=True)
     console.print(show.certificate(certificate), soft_wrap=True)
 

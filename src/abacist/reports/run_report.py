@@ -236,7 +236,7 @@ def _scores(records: RunRecords) -> list[Markup]:
 
 
 def exemption(digits: int) -> str:
-    """A note about problems that belong to all splits; empty if there are none."""
+    """Return a note about problems that belong to all splits; empty if there are none."""
     if not digits:
         return ""
     return (
