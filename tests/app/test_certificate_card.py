@@ -58,10 +58,8 @@ def test_the_card_speaks_of_all_parts_on(certified_run):
     assert "logit" not in before_details
     assert "24,518" in card
     assert "Certified" not in _header(certified_run)
-    details = (
-        "The smallest margin is 8.80 logits, of which float32 leaves at least 8.66 on any machine."
-    )
-    assert details in card
+    margins = "The smallest margin is 8.80 logits, at least 8.66 after rounding in float32 on any machine."
+    assert margins in card
     off = answer_card(answer(certified_run, "458+67", certified_run.heads))
     assert "The certificate is about all parts on." in off
     assert "The certificate is about" not in answer_card(answer(certified_run, "458+67"))
