@@ -5,6 +5,7 @@
 All contenders have the same sizes, train on the same batches with AdamW, and are timed in turn, block
 by block, in one run; medians of processor seconds are compared. The others use fused attention, the
 fused optimiser and learned positions. GPT-2 of the transformers library takes part if the library is installed.
+A profile of our step then shows which operations it consists of.
 """
 
 import argparse
@@ -45,6 +46,8 @@ from abacist.training.step import training_step
 
 BLOCKS = 8
 STEPS_PER_BLOCK = 6
+PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm")
+"""The operations of torch that are matrix products."""
 INDEX = PositionScheme(encoding="learned", coordinate="index", num_positions=64)
 
 
@@ -261,13 +264,30 @@ def compare(size: Size) -> dict[str, object]:
     for name, median in medians.items():
         print(f"  {name:30} {1000 * median:8.2f} ms   {median / medians['ours']:5.2f} × ours")
     print(f"  the best of the others takes {best / medians['ours']:.2f} times as long as ours")
+    shares = operation_shares(contenders["ours"], batches)
+    in_products = sum(shares.get(name, 0.0) for name in PRODUCTS)
+    print(f"  matrix products are {in_products:.0%} of our step")
     return {
         "size": size.name,
         "parameters": ours.num_parameters,
         "seconds": medians,
         "best_other_over_ours": best / medians["ours"],
         "ours_over_products": medians["ours"] / medians["products"],
+        "share_of_products": in_products,
+        "operation_shares": {name: share for name, share in shares.items() if share >= 0.01},
     }
+
+
+def operation_shares(
+    step: Callable[[AnnotatedTokens], None], batches: list[AnnotatedTokens]
+) -> dict[str, float]:
+    """Return the share of each of torch's operations in the time of steps, the longest first."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+        for lines in batches:
+            step(lines)
+    events = sorted(profiler.key_averages(), key=lambda event: -event.self_cpu_time_total)
+    total = sum(event.self_cpu_time_total for event in events)
+    return {event.key: round(event.self_cpu_time_total / total, 4) for event in events}
 
 
 def _multiply_adds(config: ModelConfig, vocabulary: int, lines: AnnotatedTokens) -> int:

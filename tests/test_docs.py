@@ -330,6 +330,12 @@ def test_step_times_in_the_document_are_those_of_the_record():
         assert f"| {row['ours_over_products']:.1f} |" in text
         ours, plain = row["seconds"]["ours"], row["seconds"]["plain"]
         assert f"| {1000 * ours:.1f} ms | {plain / ours:.2f} |" in text
+        assert (
+            f" {row['ours_over_products']:.1f} | {row['share_of_products']:.0%} |".replace(
+                "%", " %"
+            )
+            in text
+        )
     step = json.loads((ROOT / "results" / "step-time.json").read_text())
     assert f"about {step['ratio']:.1f} times as long as they would alone" in text
 
