@@ -15,12 +15,9 @@ from abacist.errors import ConfigurationError, ProblemError, RunError
 from abacist.files import locked
 from abacist.formats.annotated import EVERYWHERE, NO_PLACE
 from abacist.models.teacher_forcing import coordinates_of
-from abacist.runs import run as run_module
 from abacist.runs.directory import RunDirectory
 from abacist.runs.scores import ScorecardFile
-from abacist.scoring.lengths import has_rows_by_length
 from abacist.scoring.records import Row, Scorecard, Section
-from abacist.tasks.config import TASKS, ArithmeticConfig
 
 ROOT = Path(__file__).parents[2]
 
@@ -175,12 +172,3 @@ def test_a_refusal_in_another_precision_leaves_the_certificate_in_place(tmp_path
     assert "in bfloat16 can lose by rounding" in refusal.reason
     assert run.directory.certificate.read_bytes() == before
     assert run.prove().certified
-
-
-def test_the_longest_operand_cannot_be_set_where_no_row_has_a_length(untrained, monkeypatch):
-    fixed = ArithmeticConfig(operand_digits=(5, 2)).build()
-    assert [has_rows_by_length(task) for task in (untrained.task, fixed)] == [True, False]
-    assert not has_rows_by_length(TASKS["sort"].build())
-    monkeypatch.setattr(run_module, "has_rows_by_length", lambda task: False)
-    with pytest.raises(ConfigurationError, match="--longest 20 is for arithmetic with operands of"):
-        untrained.score(("lengths",), longest=20)

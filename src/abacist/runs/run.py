@@ -40,7 +40,6 @@ from abacist.runs import directory, embeddings, identity, scores
 from abacist.runs.directory import RunDirectory, read_recipe, read_run_json
 from abacist.runs.identity import Identity
 from abacist.scoring.composed import solve_composed
-from abacist.scoring.lengths import has_rows_by_length
 from abacist.scoring.records import Scorecard, Solution
 from abacist.scoring.scorecard import DEFAULT_SUITES, check_settings, score
 from abacist.scoring.suite import Progress
@@ -140,11 +139,6 @@ class Run:
         follows a setting.
         """
         check_settings(settings, suites)
-        if settings.get("longest") is not None and not has_rows_by_length(self.task):
-            raise ConfigurationError(
-                f"--longest {settings['longest']} is for arithmetic with operands of several lengths, and "
-                f"this run has the task {self.recipe.task.kind}. Leave it out."
-            )
         file = scores.ScorecardFile(self.directory, self.step, self.identity)
         return score(self.trained_model(**settings), suites, on_progress, file.store)
 

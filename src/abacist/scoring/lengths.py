@@ -62,11 +62,6 @@ LENGTHS = Suite(
 )
 
 
-def has_rows_by_length(task: Task) -> bool:
-    """Whether the suite has a row for each length, so that the longest of them can be set."""
-    return isinstance(task, Arithmetic) and not task.config.operand_digits
-
-
 def _draws(task: Task, split: SplitConfig, config: ScoringConfig, seed: int) -> Iterator[_Draw]:
     """Yield one row distributed as in training, then one row for each length."""
 
@@ -74,20 +69,17 @@ def _draws(task: Task, split: SplitConfig, config: ScoringConfig, seed: int) -> 
         generator = generators.generator(seed, "score", name)
         return lambda: distinct(draw_from_split(task, shapes, "test", split, generator), count)
 
+    has_lengths = isinstance(task, Arithmetic) and not task.config.operand_digits
     longest = task.config.longest_operand if isinstance(task, Arithmetic) else 0
     name = "as in training"
-    if (
-        isinstance(task, Arithmetic)
-        and has_rows_by_length(task)
-        and task.config.sampling == "lengths"
-    ):
+    if isinstance(task, Arithmetic) and has_lengths and task.config.sampling == "lengths":
         least = task.config.min_digits
         digits = f"≤ {longest:,}" if least == 1 else f"{least:,} to {longest:,}"
         name = f"{digits} digits, all pairs"
     count = 10 * config.num_problems
     shapes = task.draw_shapes(count + count // 4, generators.generator(seed, "score", "lengths"))
     yield _Draw(name, "trained", longest, count, from_test(shapes, name, count))
-    if isinstance(task, Arithmetic) and has_rows_by_length(task):
+    if isinstance(task, Arithmetic) and has_lengths:
         yield from _draws_by_length(task, config, seed, from_test)
 
 
